@@ -1,0 +1,84 @@
+// Whole-file writes, hashes, paths and the text of times.
+#include "base/files.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <signal.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/paths.h"
+
+namespace crucible {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Files : public ::testing::Test {
+ protected:
+  void SetUp() override { root_ = MakeTemporaryDirectory("files_test").value(); }
+  void TearDown() override { EXPECT_TRUE(RemoveTree(root_)); }
+  fs::path root_;
+};
+
+TEST_F(Files, WritesAndReadsBack) {
+  const fs::path path = root_ / "a" / "b.txt";
+  ASSERT_TRUE(WriteFileAtomically(path, "one"));
+  ASSERT_TRUE(WriteFileAtomically(path, "two"));
+  EXPECT_EQ(ReadFile(path).value(), "two");
+  ASSERT_TRUE(AppendLine(path, "three"));
+  EXPECT_EQ(ReadFile(path).value(), "twothree\n");
+}
+
+TEST_F(Files, AFailedWriteLeavesTheOldTextAndNoResidue) {
+  const fs::path path = root_ / "kept.txt";
+  ASSERT_TRUE(WriteFileAtomically(path, "old"));
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  ::signal(SIGXFSZ, SIG_IGN);
+  rlimit small{10, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &small);
+  const auto written = WriteFileAtomically(path, std::string(1000, 'x'));
+  setrlimit(RLIMIT_FSIZE, &before);
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().kind, ErrorKind::kIo);
+  EXPECT_EQ(ReadFile(path).value(), "old");
+  EXPECT_EQ(std::distance(fs::directory_iterator(root_), fs::directory_iterator{}), 1);
+}
+
+TEST_F(Files, AMissingFileSaysWhichAndWhatNext) {
+  const auto text = ReadFile(root_ / "absent");
+  ASSERT_FALSE(text);
+  EXPECT_EQ(text.error().kind, ErrorKind::kNotFound);
+  EXPECT_NE(text.error().text.find("absent"), std::string::npos);
+  EXPECT_NE(text.error().text.find("check the path"), std::string::npos);
+}
+
+TEST_F(Files, HomeIsBesideTheCommonGitDirectory) {
+  ::unsetenv("CRUCIBLE_HOME");
+  fs::create_directories(root_ / "repo" / ".git" / "worktrees" / "w");
+  fs::create_directories(root_ / "w" / "deep");
+  ASSERT_TRUE(WriteFileAtomically(root_ / "repo/.git/worktrees/w/commondir", "../..\n"));
+  ASSERT_TRUE(WriteFileAtomically(root_ / "w/.git",
+                                  "gitdir: " + (root_ / "repo/.git/worktrees/w").string() + "\n"));
+  EXPECT_EQ(CrucibleHome(root_ / "repo").value(), root_ / "repo" / ".crucible");
+  EXPECT_EQ(CrucibleHome(root_ / "w" / "deep").value(), root_ / "repo" / ".crucible");
+  EXPECT_FALSE(CrucibleHome("/proc"));
+}
+
+TEST(Hash, KnownAnswer) {
+  EXPECT_EQ(Sha256Hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(RandomHex(8).size(), 16u);
+  EXPECT_NE(RandomHex(8), RandomHex(8));
+}
+
+TEST(ClockText, SaysDurationsAsPeopleDo) {
+  EXPECT_EQ(FormatDuration(120), "120 ms");
+  EXPECT_EQ(FormatDuration(5200), "5.2 s");
+  EXPECT_EQ(FormatDuration(184'000), "3 min 04 s");
+  EXPECT_EQ(FormatDuration(3'720'000), "1 h 02 min");
+  EXPECT_EQ(FormatUtc(0), "1970-01-01T00:00:00.000Z");
+}
+
+}  // namespace
+}  // namespace crucible
