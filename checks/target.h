@@ -1,0 +1,94 @@
+// target.h: a target file (docs/target_protocol.md), read and validated.
+//
+// A target is what a campaign works on: how to build it, what may be edited, its cases, its full
+// check, its limits. Plain data; loading touches the disk only to read the file. Every error names
+// the file, the line where TOML gives one, what is wrong and what to write instead.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace crucible {
+
+struct TargetCase {
+  std::string name;
+  std::string params;                 // the harness's own words, as JSON object text
+  std::optional<double> floor_us;     // what it cannot beat …
+  std::string floor_why;              // … and the limit that says so
+};
+
+enum class CheckLevel { kQuick, kFull };
+
+struct CheckCase {
+  std::string name;    // "dense n=32 batch=3": made from the params
+  std::string params;  // JSON object text, every list of the file resolved to one value
+  CheckLevel level = CheckLevel::kFull;
+};
+
+struct TargetPeer {
+  std::string name;
+  std::vector<std::string> command;
+};
+
+struct TargetLimits {
+  double ratchet = 0.02;         // slowdown of a case that fails the merge
+  double ratchet_short = 0.04;   // … for cases under short_us
+  double short_us = 1000;
+  double minimum_effect = 0.003;
+  double flag_speedup = 10;      // a gain beyond this waits for a person
+  std::int64_t job_limit_ms = 600'000;
+};
+
+struct Target {
+  std::string name, description, device;
+  std::filesystem::path file;                       // where it was read from, absolute
+  std::vector<std::string> editable, protected_;    // relative to the root; '/' at the end: folder
+  std::vector<std::vector<std::string>> build_commands;
+  bool build_on_device = false;
+  std::int64_t build_limit_ms = 180'000;            // of each command
+  std::vector<std::string> harness;
+  std::vector<TargetPeer> peers;
+  std::vector<TargetCase> cases;
+  std::vector<CheckCase> checks;
+  TargetLimits limits;
+  std::string knobs_file;                           // relative to the root; empty: none
+
+  const TargetCase* FindCase(const std::string& name) const;
+};
+
+Result<Target> LoadTarget(const std::filesystem::path& file);
+Result<Target> ParseTarget(const std::string& toml, const std::filesystem::path& file);
+
+// Names to cases; an unknown one is kUsage and lists what there is. Empty: all of them.
+Result<std::vector<TargetCase>> SelectCases(const Target& target,
+                                            const std::vector<std::string>& names);
+
+// True when an agent may change this path (relative to the root, '/'-separated, no "..").
+bool IsEditable(const Target& target, const std::string& path);
+
+// One built copy of a target.
+struct Arm {
+  std::string name;                // "main", "m12", "record n32"
+  std::filesystem::path source;    // the checkout that was built
+  std::filesystem::path build;     // its build folder
+  std::filesystem::path main;      // a checkout of main, for a harness kept in the repository
+  std::string source_hash;         // hash of what it was built from; binds the arm to its source
+};
+
+nlohmann::json ToJson(const Arm& arm);
+Result<Arm> ArmFromJson(const nlohmann::json& json);
+
+// {source} {build} {main} {bin} {lib} {jobs} replaced; an unknown placeholder is kUsage.
+Result<std::vector<std::string>> Substitute(const std::vector<std::string>& words, const Arm& arm);
+
+// "500ms", "10s", "3m", "1h" to milliseconds.
+Result<std::int64_t> ParseDuration(const std::string& text);
+
+}  // namespace crucible
