@@ -44,6 +44,11 @@ struct TargetLimits {
   double minimum_effect = 0.003;
   double flag_speedup = 10;      // a gain beyond this waits for a person
   std::int64_t job_limit_ms = 600'000;
+  std::int64_t request_limit_ms = 120'000;  // a harness silent for longer is a crashed arm
+  std::int64_t slot_ms = 100;               // measured time asked of one slot
+  std::int64_t screen_ms = 8'000;           // deciding one case, by rule
+  std::int64_t claim_ms = 25'000;
+  std::int64_t ratchet_ms = 15'000;
 };
 
 struct Target {
@@ -85,7 +90,9 @@ struct Arm {
 nlohmann::json ToJson(const Arm& arm);
 Result<Arm> ArmFromJson(const nlohmann::json& json);
 
-// {source} {build} {main} {bin} {lib} {jobs} replaced; an unknown placeholder is kUsage.
+// {source} {build} {main} {bin} {lib} {jobs} replaced; an unknown placeholder is kUsage. {bin} is the
+// folder of the running program (or $CRUCIBLE_BIN_DIR, for a program that lies elsewhere), {lib} the
+// `lib` beside it.
 Result<std::vector<std::string>> Substitute(const std::vector<std::string>& words, const Arm& arm);
 
 // "500ms", "10s", "3m", "1h" to milliseconds.
