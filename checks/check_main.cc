@@ -2,6 +2,7 @@
 // stdout, progress on stderr. Takes no lock: call it through gpu_run.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
@@ -127,7 +128,9 @@ int Main(int argc, char** argv) {
   if (!request) return EndWithError(op, request.error());
   const auto report = Run(op, *request);
   if (!report) return EndWithError(op, report.error());
-  const nlohmann::json json = judge::ToJson(*report);
+  nlohmann::json json = judge::ToJson(*report);
+  // The device job this ran as: evidence that leads to its clocks and log.
+  if (const char* job = std::getenv("CRUCIBLE_JOB_ID")) json["job"] = job;
   std::printf("%s\n", words.table ? RenderReport(json).c_str() : json.dump().c_str());
   return report->ExitCode();
 }

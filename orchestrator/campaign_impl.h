@@ -12,6 +12,7 @@
 #include "orchestrator/baseline.h"
 #include "orchestrator/campaign.h"
 #include "orchestrator/repository.h"
+#include "results_log/conditions.h"
 
 namespace crucible {
 

@@ -138,6 +138,7 @@ Result<JudgeReport> RunJudge(const Workspace& workspace, const JudgeRequest& req
   if (!request.rule.empty()) words.insert(words.end(), {"--rule", request.rule});
   if (!request.level.empty()) words.insert(words.end(), {"--level", request.level});
   if (request.peers) words.push_back("--peers");
+  if (request.checked_already) words.push_back("--no-quick-check");
 
   SubprocessSpec spec{.argv = words, .environment = request.environment};
   CRUCIBLE_ASSIGN(const Captured run, RunCaptured(std::move(spec)));

@@ -27,6 +27,7 @@ struct JudgeRequest {
   std::string rule;                      // compare: claim | screen | confirm
   std::string level;                     // check: quick | full
   bool peers = false;
+  bool checked_already = false;          // compare: leave out the quick check
   std::string priority = "normal";       // of the job in the device's queue
   std::filesystem::path report;          // where the JSON answer is kept
   std::filesystem::path log;             // the judge's progress is appended here

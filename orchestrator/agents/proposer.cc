@@ -154,20 +154,11 @@ class Proposer {
       return outcome;
     }
     candidate_ = *built;
-    Result<JudgeReport> judged = Judge("check", "", "quick");
-    if (!judged) return WithoutVerdict(judged.error());
-    JudgeReport check = std::move(*judged);
-    if (!check.pass) {
-      outcome.kind = EntryKind::kRefused;
-      outcome.summary = "wrong result";
-      outcome.reason = check.first_failed_check.empty() ? check.reason : check.first_failed_check;
-      outcome.report = std::move(check);
-      return outcome;
-    }
-    const std::map<std::string, double> margins = check.margins;
-    judged = Judge("compare", "screen", "");
+    Result<JudgeReport> judged = Judge("screen");   // begins with the quick check
+    std::map<std::string, double> margins;
+    if (judged) margins = judged->margins;
     if (judged && judged->pass) {
-      judged = Judge("compare", "confirm", "");
+      judged = Judge("confirm");
       outcome.accepted = judged && judged->pass;
     }
     if (!judged) return WithoutVerdict(judged.error());
@@ -176,7 +167,11 @@ class Proposer {
     outcome.kind = KindOf(report, outcome.ratio);
     outcome.summary = CaseNumbers(report);
     outcome.reason = report.reason;
-    report.margins = margins;
+    if (!report.first_failed_check.empty()) {
+      outcome.summary = "wrong result";
+      outcome.reason = report.first_failed_check;
+    }
+    if (report.margins.empty()) report.margins = margins;   // a confirmation checks nothing again
     outcome.report = std::move(report);
     return outcome;
   }
@@ -216,20 +211,16 @@ class Proposer {
     return BuildArm(request);
   }
 
-  Result<JudgeReport> Judge(const std::string& op, const std::string& rule,
-                            const std::string& level) {
+  Result<JudgeReport> Judge(const std::string& rule) {
     JudgeRequest request;
-    request.op = op;
+    request.op = "compare";
     request.target = &target_;
+    request.baseline = hold_;
     request.candidate = candidate_;
-    if (op == "compare") {
-      request.baseline = hold_;
-      request.cases = order_.cases;
-    }
+    request.cases = order_.cases;
     request.rule = rule;
-    request.level = level;
-    request.report = Folder() / "reports" /
-                     fmt::format("{:03}-{}.json", number_, rule.empty() ? op : rule);
+    request.checked_already = rule == "confirm";
+    request.report = Folder() / "reports" / fmt::format("{:03}-{}.json", number_, rule);
     request.log = Folder() / "judge.log";
     request.environment = order_.workspace.Environment(order_.id, order_.run_nonce);
     return RunJudge(order_.workspace, request);

@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "base/files.h"
@@ -89,13 +90,13 @@ Result<int> Judge(const Place& place, std::vector<std::string> words, bool as_js
   if (as_json)
     out << text;
   else
-    out << RenderReport(text);
+    out << RenderReport(nlohmann::json::parse(text, nullptr, false)) << "\n";
   return status.ShellCode();
 }
 
 Result<std::string> ArmFile(const Place& place, const Arm& arm, const std::string& role) {
   const std::filesystem::path file = place.workspace.home / "folder-builds" / (role + ".arm.json");
-  CRUCIBLE_TRY(WriteFileAtomically(file, ArmText(arm)));
+  CRUCIBLE_TRY(WriteFileAtomically(file, ToJson(arm).dump(2) + "\n"));
   return file.string();
 }
 
