@@ -34,7 +34,7 @@ struct EvidenceOptions {
   // holds an excursion (a boost, a neighbour): it is dropped …
   double outlier_sigmas = 5;
   // … unless so many would be dropped that they are the noise, not the exception.
-  double outlier_share_max = 0.4;
+  double outlier_share_max = 0.5;
 };
 
 struct Evidence {

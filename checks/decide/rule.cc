@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace crucible::decide {
@@ -15,7 +16,8 @@ std::string Interval(const Evidence& evidence) {
 }
 
 bool FitToAccept(const Evidence& evidence, const Rule& rule) {
-  return evidence.estimate.high < 0 && evidence.estimate.center <= std::log1p(-rule.minimum_effect);
+  return (evidence.estimate.high < 0 || !rule.needs_interval) &&
+         evidence.estimate.center <= std::log1p(-rule.minimum_effect);
 }
 
 }  // namespace
@@ -42,9 +44,10 @@ Rule ClaimRule(double minimum_effect) {
 
 Rule ScreenRule(double minimum_effect) {
   return {.name = "screen",
-          .looks = {{5, 0.16}},
-          .futility = {{3, 0.6}},
+          .looks = {{5, 0.22}},
+          .futility = {{3, 0.7}},
           .evidence = {.unit = Unit::kRound},
+          .needs_interval = false,
           .minimum_effect = minimum_effect,
           .worth = 0.01,
           .control_p = 0.0,  // five rounds cannot show a drift: the confirmation looks for it
@@ -53,11 +56,11 @@ Rule ScreenRule(double minimum_effect) {
 
 Rule ConfirmRule(double minimum_effect) {
   return {.name = "confirm",
-          .looks = {{15, 1.6e-4}, {21, 1.6e-4}, {31, 1.6e-4}},
-          .futility = {{5, 0.4}, {10, 0.1}},
+          .looks = {{15, 1.55e-4}, {25, 1.3e-4}, {41, 1.3e-4}},
+          .futility = {{5, 0.35}, {10, 0.15}},
           .minimum_effect = minimum_effect,
-          .worth = 0.01,
-          .most_units = 50};
+          .worth = minimum_effect,
+          .most_units = 60};
 }
 
 Result<Rule> RuleByName(std::string_view name, double minimum_effect) {
@@ -113,21 +116,34 @@ std::optional<Decision> Comparison::AtLook(const Look& look, const Evidence& evi
   return std::nullopt;
 }
 
+// The units at which something may be decided next.
+int Comparison::NextStop() const {
+  int stop = std::numeric_limits<int>::max();
+  if (next_look_ < rule_.looks.size()) stop = rule_.looks[next_look_].units;
+  if (next_futility_ < rule_.futility.size())
+    stop = std::min(stop, rule_.futility[next_futility_].units);
+  return stop;
+}
+
 std::optional<Decision> Comparison::Add(const Round& round) {
   rounds_.push_back(round);
-  const Evidence evidence = Weigh(rounds_, rule_.evidence);
-  const int units = static_cast<int>(evidence.units.size());
   // A pair of processes counts once its rounds are all in.
   if (rule_.evidence.unit == Unit::kPair && !round.closes_pair) return std::nullopt;
-  if (next_look_ < rule_.looks.size() && units >= rule_.looks[next_look_].units) {
-    const Look look = rule_.looks[next_look_++];
-    if (auto ended = AtLook(look, evidence, next_look_ == rule_.looks.size())) return ended;
+  ++units_tried_;
+  if (units_tried_ >= NextStop()) {
+    const Evidence evidence = Weigh(rounds_, rule_.evidence);
+    const int units = static_cast<int>(evidence.units.size());
+    if (next_look_ < rule_.looks.size() && units >= rule_.looks[next_look_].units) {
+      const Look look = rule_.looks[next_look_++];
+      if (auto ended = AtLook(look, evidence, next_look_ == rule_.looks.size())) return ended;
+    }
+    while (next_futility_ < rule_.futility.size() &&
+           units >= rule_.futility[next_futility_].units) {
+      if (evidence.p_faster > rule_.futility[next_futility_++].p_above)
+        return WithoutGain(evidence, "stopped early as hopeless");
+    }
   }
-  while (next_futility_ < rule_.futility.size() && units >= rule_.futility[next_futility_].units) {
-    if (evidence.p_faster > rule_.futility[next_futility_++].p_above)
-      return WithoutGain(evidence, "stopped early as hopeless");
-  }
-  if (rule_.most_units > 0 && ++units_tried_ >= rule_.most_units)
+  if (rule_.most_units > 0 && units_tried_ >= rule_.most_units)
     return Finish(fmt::format("{} units are the most this rule takes", rule_.most_units));
   return std::nullopt;
 }

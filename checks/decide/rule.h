@@ -33,6 +33,7 @@ struct Rule {
   std::vector<Look> looks;         // ascending; past the last one there is no "more"
   std::vector<Futility> futility;  // ascending
   EvidenceOptions evidence;
+  bool needs_interval = true;     // accepts only when the interval lies below zero as well
   double minimum_effect = 0.003;  // a smaller gain is not accepted, however certain
   double worth = 0.003;           // "no difference" means: a gain above this is excluded
   // The control (an arm against itself) refuses when its drift is above both of these and its sign
@@ -80,6 +81,7 @@ class Comparison {
   Decision End(Verdict verdict, Evidence evidence, std::string reason) const;
   std::optional<Decision> AtLook(const Look& look, const Evidence& evidence, bool last);
   Decision WithoutGain(const Evidence& evidence, const std::string& why) const;
+  int NextStop() const;
   std::optional<std::string> Unfit(const Evidence& evidence) const;
 
   Rule rule_;

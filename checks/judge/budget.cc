@@ -29,15 +29,24 @@ SlotRequest PlanSlot(double call_us, double slot_ms, double time_ms, int rounds)
 
 int RoundsPerPair(double start_ms, double round_ms, double time_ms, int pairs_needed) {
   const double balanced = std::sqrt(start_ms / std::max(round_ms, 1e-3));
+  if (pairs_needed == 0)
+    return static_cast<int>(std::clamp(std::floor(balanced), 3.0, 1.0 * kMostRoundsPerPair));
   const double per_pair_ms = kMeasuringShare * time_ms / std::max(pairs_needed, 1);
   const double fits = (per_pair_ms - start_ms) / std::max(round_ms, 1e-3);
   return static_cast<int>(
       std::clamp(std::floor(std::min(balanced, fits)), 1.0, 1.0 * kMostRoundsPerPair));
 }
 
-BurnIn BurnInFor(const std::string& device, double time_ms) {
-  if (device == "cpu") return {0, std::min(800.0, 0.1 * time_ms), 0.01};
-  return {std::min(3000.0, 0.3 * time_ms), std::min(30'000.0, 0.5 * time_ms), 0.005};
+BurnInPlan PlanBurnIn(const std::string& device, double time_ms, bool first_pair) {
+  if (device == "cpu") {
+    const double most_ms = first_pair ? std::min(800.0, 0.1 * time_ms) : 60;
+    return {.most_ms = most_ms, .tolerance = 0.01, .slot_ms = first_pair ? 25.0 : 5.0};
+  }
+  if (!first_pair) return {.most_ms = 300, .tolerance = 0.01, .slot_ms = 25};
+  return {.least_ms = std::min(3000.0, 0.3 * time_ms),
+          .most_ms = std::min(30'000.0, 0.5 * time_ms),
+          .tolerance = 0.005,
+          .slot_ms = 100};
 }
 
 }  // namespace crucible::judge

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "checks/judge/arm_runner.h"
 
@@ -16,17 +17,19 @@ namespace crucible::judge {
 SlotRequest PlanSlot(double call_us, double slot_ms, double time_ms, int rounds);
 
 // How many rounds two processes run before fresh ones take over: the more, the dearer a start is
-// beside a round; never so many that the time ends before the first look's pairs are through.
+// beside a round; never so many that the time ends before the first look's pairs are through. With
+// `pairs_needed` 0 rounds are what counts, and three of them share a pair unless starts are dear.
 int RoundsPerPair(double start_ms, double round_ms, double time_ms, int pairs_needed);
 
-// Unrecorded slots until the device has settled: the last three agree within `tolerance` and
-// `least_ms` have passed, at most `most_ms`.
-struct BurnIn {
+// How long unrecorded slots may run until the device has settled (decide::BurnIn).
+struct BurnInPlan {
   double least_ms = 0;
   double most_ms = 1000;
   double tolerance = 0.01;
+  double slot_ms = 25;
 };
-// A processor settles at once, a GPU's clocks take seconds.
-BurnIn BurnInFor(const std::string& device, double time_ms);
+// A processor settles at once, a GPU's clocks take seconds, and again some after the idle moment in
+// which later pairs of processes start.
+BurnInPlan PlanBurnIn(const std::string& device, double time_ms, bool first_pair);
 
 }  // namespace crucible::judge

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <deque>
-#include <limits>
+
+#include "checks/decide/burn_in.h"
 
 namespace crucible::judge {
 namespace {
@@ -72,8 +72,7 @@ Outcome<Slot> PairSession::RunSlot(ArmRunner& arm, const SlotRequest& request) {
   return slot;
 }
 
-// Fresh processes for both arms, in random order, on the same new inputs, each warmed by one
-// unrecorded slot.
+// Fresh processes for both arms, in random order, on the same new inputs, settled.
 Outcome<> PairSession::OpenPair() {
   const std::int64_t start = clock_.MonotonicNs();
   const std::uint64_t seed = random_() & kSeedMask;
@@ -83,42 +82,33 @@ Outcome<> PairSession::OpenPair() {
     CRUCIBLE_TRY(arm->Restart());
     CRUCIBLE_TRY(arm->Prepare(case_json_, seed));
   }
-  for (ArmRunner* arm : order) {
-    auto slot = RunSlot(*arm, {.budget_ms = kWarmSlotMs, .min_calls = 1, .max_calls = 20});
-    if (!slot) return tl::unexpected(slot.error());
-    if (arm == &baseline_) baseline_us_ = slot->median_us;
-    call_us_ = std::max(arm == order[0] ? 0.0 : call_us_, slot->median_us);
-  }
   ++pair_;
-  start_ms_ = MillisecondsSince(clock_, start);
+  start_ms_ = MillisecondsSince(clock_, start);  // without the first, long burn-in
+  CRUCIBLE_TRY(Settle());
+  if (pair_ > 0) start_ms_ = MillisecondsSince(clock_, start);
   return {};
 }
 
-// Alternates the arms, unrecorded, until the device holds still.
+// Alternates the arms, unrecorded, until the device holds still or has had its time.
 Outcome<> PairSession::Settle() {
-  const BurnIn burn = BurnInFor(options_.device, static_cast<double>(options_.time_ms));
+  const BurnInPlan plan =
+      PlanBurnIn(options_.device, static_cast<double>(options_.time_ms), pair_ == 0);
   const std::int64_t start = clock_.MonotonicNs();
-  std::deque<double> windows;
+  decide::BurnIn burn_in(plan.tolerance);
   for (;;) {
-    const double spent_ms = MillisecondsSince(clock_, start);
-    if (windows.size() >= kWindows) {
-      const auto [least, most] = std::minmax_element(windows.begin(), windows.end());
-      if (spent_ms >= burn.least_ms && *most - *least <= burn.tolerance) break;
-    }
-    if (spent_ms >= burn.most_ms) break;  // a noisy machine: the rounds will tell
     double window = 0;
     for (ArmRunner* arm : {&baseline_, &candidate_}) {
-      auto slot = RunSlot(*arm, {.budget_ms = kBurnSlotMs, .min_calls = 1, .max_calls = 500});
+      auto slot = RunSlot(*arm, {.budget_ms = plan.slot_ms, .min_calls = 1, .max_calls = 500});
       if (!slot) return tl::unexpected(slot.error());
       window += 0.5 * std::log(slot->median_us);
       if (arm == &baseline_) baseline_us_ = slot->median_us;
       call_us_ = slot->median_us;
     }
-    windows.push_back(window);
-    if (windows.size() > kWindows) windows.pop_front();
+    const double spent_ms = MillisecondsSince(clock_, start);
+    const bool settled = burn_in.Add(window);
+    if ((settled && spent_ms >= plan.least_ms) || spent_ms >= plan.most_ms) return {};
     Tell("burn-in");
   }
-  return {};
 }
 
 Outcome<Round> PairSession::RunRound() {
@@ -143,22 +133,16 @@ Outcome<Round> PairSession::RunRound() {
 }
 
 Outcome<Decision> PairSession::Run(Decider decider) {
-  bool settled = false;
-  int planned = decider.rounds_planned;
   for (;;) {
     CRUCIBLE_TRY(OpenPair());
-    if (!settled) {
-      CRUCIBLE_TRY(Settle());
+    if (pair_ == 0) {
       decider.learn_time(baseline_us_);
-      slot_ = PlanSlot(call_us_, options_.slot_ms, LeftMs(), planned);
-      settled = true;
+      slot_ = PlanSlot(call_us_, options_.slot_ms, LeftMs(), decider.rounds_planned);
     }
     const double guess_ms = 4 * std::max(slot_.budget_ms, slot_.min_calls * call_us_ / 1000);
     const int most =
-        decider.pairs_needed > 0
-            ? RoundsPerPair(start_ms_, round_ms_ > 0 ? round_ms_ : guess_ms,
-                            static_cast<double>(options_.time_ms), decider.pairs_needed)
-            : 5;
+        RoundsPerPair(start_ms_, round_ms_ > 0 ? round_ms_ : guess_ms,
+                      static_cast<double>(options_.time_ms), decider.pairs_needed);
     for (int i = 0; i < most; ++i) {
       const double next_ms = round_ms_ > 0 ? round_ms_ : guess_ms;
       if (LeftMs() < next_ms) return decider.finish("the time for this case ran out");
