@@ -19,9 +19,9 @@ namespace crucible {
 
 struct TargetCase {
   std::string name;
-  std::string params;                 // the harness's own words, as JSON object text
-  std::optional<double> floor_us;     // what it cannot beat …
-  std::string floor_why;              // … and the limit that says so
+  std::string params;              // the harness's own words, as JSON object text
+  std::optional<double> floor_us;  // what it cannot beat …
+  std::string floor_why;           // … and the limit that says so
 };
 
 enum class CheckLevel { kQuick, kFull };
@@ -38,27 +38,32 @@ struct TargetPeer {
 };
 
 struct TargetLimits {
-  double ratchet = 0.02;         // slowdown of a case that fails the merge
-  double ratchet_short = 0.04;   // … for cases under short_us
+  double ratchet = 0.02;        // slowdown of a case that fails the merge
+  double ratchet_short = 0.04;  // … for cases under short_us
   double short_us = 1000;
   double minimum_effect = 0.003;
-  double flag_speedup = 10;      // a gain beyond this waits for a person
+  double flag_speedup = 10;  // a gain beyond this waits for a person
   std::int64_t job_limit_ms = 600'000;
+  std::int64_t request_limit_ms = 120'000;  // a harness silent for longer is a crashed arm
+  std::int64_t slot_ms = 100;               // measured time asked of one slot
+  std::int64_t screen_ms = 8'000;           // deciding one case, by rule
+  std::int64_t claim_ms = 25'000;
+  std::int64_t ratchet_ms = 15'000;
 };
 
 struct Target {
   std::string name, description, device;
-  std::filesystem::path file;                       // where it was read from, absolute
-  std::vector<std::string> editable, protected_;    // relative to the root; '/' at the end: folder
+  std::filesystem::path file;                     // where it was read from, absolute
+  std::vector<std::string> editable, protected_;  // relative to the root; '/' at the end: folder
   std::vector<std::vector<std::string>> build_commands;
   bool build_on_device = false;
-  std::int64_t build_limit_ms = 180'000;            // of each command
+  std::int64_t build_limit_ms = 180'000;  // of each command
   std::vector<std::string> harness;
   std::vector<TargetPeer> peers;
   std::vector<TargetCase> cases;
   std::vector<CheckCase> checks;
   TargetLimits limits;
-  std::string knobs_file;                           // relative to the root; empty: none
+  std::string knobs_file;  // relative to the root; empty: none
 
   const TargetCase* FindCase(const std::string& name) const;
 };
@@ -75,17 +80,19 @@ bool IsEditable(const Target& target, const std::string& path);
 
 // One built copy of a target.
 struct Arm {
-  std::string name;                // "main", "m12", "record n32"
-  std::filesystem::path source;    // the checkout that was built
-  std::filesystem::path build;     // its build folder
-  std::filesystem::path main;      // a checkout of main, for a harness kept in the repository
-  std::string source_hash;         // hash of what it was built from; binds the arm to its source
+  std::string name;              // "main", "m12", "record n32"
+  std::filesystem::path source;  // the checkout that was built
+  std::filesystem::path build;   // its build folder
+  std::filesystem::path main;    // a checkout of main, for a harness kept in the repository
+  std::string source_hash;       // hash of what it was built from; binds the arm to its source
 };
 
 nlohmann::json ToJson(const Arm& arm);
 Result<Arm> ArmFromJson(const nlohmann::json& json);
 
-// {source} {build} {main} {bin} {lib} {jobs} replaced; an unknown placeholder is kUsage.
+// {source} {build} {main} {bin} {lib} {jobs} replaced; an unknown placeholder is kUsage. {bin} is
+// the folder of the running program (or $CRUCIBLE_BIN_DIR, for a program that lies elsewhere),
+// {lib} the `lib` beside it.
 Result<std::vector<std::string>> Substitute(const std::vector<std::string>& words, const Arm& arm);
 
 // "500ms", "10s", "3m", "1h" to milliseconds.

@@ -43,6 +43,10 @@ class Repository {
   // Hash of the sub-trees/blobs at `paths` (relative; missing ones count as such) in a commit: the
   // kernel generation of those shapes.
   Result<std::string> TreeHash(const std::string& commit, const std::vector<std::string>& paths);
+  // Every file at or below `path` (a trailing '/' is fine) with its blob id, in order of the path; nothing when
+  // the path is not there.
+  Result<std::vector<std::pair<std::string, std::string>>> ListFiles(const std::string& commit,
+                                                                     const std::string& path);
   Result<std::string> ReadFileAt(const std::string& commit, const std::string& path);
   Result<bool> IsAncestor(const std::string& ancestor, const std::string& commit);
 

@@ -1,0 +1,91 @@
+#include "checks/decide/evidence.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace crucible::decide {
+namespace {
+
+constexpr double kMadToSigma = 1.4826;  // median absolute value of normal noise to its deviation
+constexpr std::size_t kFewestForOutliers = 4;
+
+double GapA(const Round& round) {
+  return std::fabs(std::log(round.a_second_us / round.a_first_us));
+}
+double GapB(const Round& round) {
+  return std::fabs(std::log(round.b_second_us / round.b_first_us));
+}
+
+// Looks only at how far each arm is from itself: swapping the arms changes nothing.
+std::vector<bool> FindOutliers(const std::vector<Round>& rounds, const EvidenceOptions& options) {
+  std::vector<bool> outlier(rounds.size(), false);
+  if (rounds.size() < kFewestForOutliers) return outlier;
+  std::vector<double> gaps;
+  for (const Round& round : rounds) {
+    gaps.push_back(GapA(round));
+    gaps.push_back(GapB(round));
+  }
+  const double limit = options.outlier_sigmas * kMadToSigma * Median(gaps);
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < rounds.size(); ++i) {
+    outlier[i] = std::max(GapA(rounds[i]), GapB(rounds[i])) > limit;
+    count += outlier[i] ? 1 : 0;
+  }
+  if (static_cast<double>(count) > options.outlier_share_max * static_cast<double>(rounds.size()))
+    std::fill(outlier.begin(), outlier.end(), false);
+  return outlier;
+}
+
+std::vector<double> Units(const std::vector<Round>& rounds, Unit unit) {
+  std::vector<double> units;
+  if (unit == Unit::kRound) {
+    for (const Round& round : rounds) units.push_back(round.Difference());
+    return units;
+  }
+  std::map<int, std::vector<double>> pairs;
+  for (const Round& round : rounds) pairs[round.pair].push_back(round.Difference());
+  for (const auto& [pair, differences] : pairs) units.push_back(Median(differences));
+  return units;
+}
+
+}  // namespace
+
+double Round::Difference() const {
+  return 0.5 * std::log(b_first_us * b_second_us / (a_first_us * a_second_us));
+}
+
+double Round::Control() const { return std::log(a_second_us / a_first_us); }
+
+Evidence Weigh(const std::vector<Round>& rounds, const EvidenceOptions& options) {
+  Evidence evidence;
+  evidence.rounds = static_cast<int>(rounds.size());
+  std::vector<Round> fit;
+  for (const Round& round : rounds)
+    if (!round.throttled) fit.push_back(round);
+  evidence.throttled = evidence.rounds - static_cast<int>(fit.size());
+
+  const std::vector<bool> outlier = FindOutliers(fit, options);
+  std::vector<Round> kept;
+  std::vector<double> controls, before, after;
+  for (std::size_t i = 0; i < fit.size(); ++i) {
+    if (outlier[i]) continue;
+    kept.push_back(fit[i]);
+    controls.push_back(fit[i].Control());
+    before.insert(before.end(), {fit[i].a_first_us, fit[i].a_second_us});
+    after.insert(after.end(), {fit[i].b_first_us, fit[i].b_second_us});
+  }
+  evidence.outliers = static_cast<int>(fit.size() - kept.size());
+  evidence.units = Units(kept, options.unit);
+  evidence.wins = static_cast<int>(
+      std::count_if(evidence.units.begin(), evidence.units.end(), [](double d) { return d < 0; }));
+  evidence.estimate = PairedEstimate(evidence.units, options.coverage);
+  evidence.p_faster = SignedRankPValue(evidence.units);
+  evidence.control = Median(controls);
+  evidence.control_p = SignTestPValue(controls);
+  evidence.before_us = Median(before);
+  evidence.after_us = Median(after);
+  return evidence;
+}
+
+}  // namespace crucible::decide

@@ -1,0 +1,168 @@
+#include "checks/eigh/cpu_harness.h"
+
+#include <cblas.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/hash.h"
+#include "checks/eigh/case.h"
+#include "checks/eigh/gates.h"
+#include "checks/eigh/spectra.h"
+#include "checks/harness/machine.h"
+#include "checks/harness/protocol_server.h"
+
+namespace crucible::eigh {
+namespace {
+
+using Json = nlohmann::json;
+
+// JSON has no infinity: an exact-zero gate that failed is reported as this.
+constexpr double kInfinite = 1e30;
+
+Json MarginsJson(const Margins& margins) {
+  const auto finite = [](double value) { return std::min(value, kInfinite); };
+  return {{"ascending", finite(margins.ascending)},
+          {"eigen", finite(margins.eigen)},
+          {"orthogonal", finite(margins.orthogonal)},
+          {"reconstruction", finite(margins.reconstruction)}};
+}
+
+Json LimitsJson() {
+  return {{"ascending", kAscendingLimit},
+          {"eigen", kEigenLimit},
+          {"orthogonal", kOrthogonalLimit},
+          {"reconstruction", kReconstructionLimit}};
+}
+
+std::uint64_t SecretSeed() {
+  const std::string hex = RandomHex(8);
+  return std::stoull(hex, nullptr, 16);
+}
+
+bool AllNaN(const float* values, std::int64_t count) {
+  return std::all_of(values, values + count, [](float value) { return std::isnan(value); });
+}
+
+bool AnyUnwritten(const float* values, std::int64_t count) {
+  return std::any_of(values, values + count, [](float value) {
+    std::uint32_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    return bits == kUnwrittenBits;
+  });
+}
+
+}  // namespace
+
+Result<GuardedSolver*> CpuHarness::Solver() {
+  if (solver_) return solver_.get();
+  // Before the library is loaded, so that its threads inherit the CPU set.
+  CRUCIBLE_TRY(PinToFirstCpus(options_.threads));
+  const int cpus = static_cast<int>(AllowedCpus().size());
+  CRUCIBLE_ASSIGN(CpuLibrary library, LoadCpuLibrary(options_.library, options_.role));
+  // A library may keep one pool: its own threads, or (a peer) one of a library it calls.
+  const int pool = options_.threads + (options_.role == LibraryRole::kPeer ? cpus : 0);
+  solver_ = std::make_unique<GuardedSolver>(std::move(library), options_.threads, pool,
+                                            SecretSeed());
+  return solver_.get();
+}
+
+Result<Json> CpuHarness::Hello(const Json& request) {
+  CRUCIBLE_TRY(IntegerField(request, "protocol", kHarnessProtocol, kHarnessProtocol));
+  CRUCIBLE_ASSIGN(GuardedSolver* const solver, Solver());
+  Json configuration = Json::parse(solver->library().configuration, nullptr, false);
+  if (!configuration.is_object())
+    return Fail(ErrorKind::kUsage, "read eigh_cpu_configuration of", options_.library.string(),
+                "it is no JSON object", "return one, such as {\"compiler\":\"…\"}");
+  Json conditions = MachineConditions();
+  conditions["threads"] = std::to_string(options_.threads);
+  conditions["blas"] = fmt::format("OpenBLAS {}", openblas_get_corename());
+  conditions["protocol"] = std::to_string(kHarnessProtocol);
+  CRUCIBLE_ASSIGN(conditions["harness_sha256"], Sha256HexOfFile("/proc/self/exe"));
+  const auto compiler = configuration.find("compiler");
+  conditions["compiler"] = compiler != configuration.end() && compiler->is_string()
+                               ? compiler->get<std::string>()
+                               : "unknown";
+  return Json{{"protocol", kHarnessProtocol},
+              {"target", options_.target},
+              {"conditions", std::move(conditions)},
+              {"configuration", std::move(configuration)},
+              {"library_sha256", solver->library().sha256}};
+}
+
+Result<Json> CpuHarness::Check(const Json& request) {
+  CRUCIBLE_ASSIGN(const EighCase parameters, ParseCase(request));
+  CRUCIBLE_ASSIGN(const std::uint64_t seed, SeedField(request));
+  CRUCIBLE_ASSIGN(GuardedSolver* const solver, Solver());
+  CRUCIBLE_TRY(solver->WorkspaceBytes(parameters.batch, parameters.n));
+  Json margins = MarginsJson({});
+  std::string reason;
+  if (FindFamily(parameters.kind)->finite)
+    reason = SolveAndJudge(solver, parameters,
+                           GenerateBatch(parameters, seed, options_.threads), &margins);
+  else
+    reason = JudgePoisoned(solver, parameters, seed, &margins);
+  return Json{{"pass", reason.empty()},
+              {"margins", std::move(margins)},
+              {"limits", LimitsJson()},
+              {"reason", std::move(reason)}};
+}
+
+std::string CpuHarness::SolveAndJudge(GuardedSolver* solver, const EighCase& parameters,
+                                      const std::vector<float>& a, Json* margins) {
+  Answer answer;
+  const CallReport report = solver->Solve(parameters.batch, parameters.n, a, false, &answer);
+  if (!report.violation.empty()) return report.violation;
+  const Verdict verdict =
+      JudgeBatch(parameters.batch, parameters.n, a.data(), answer.eigenvalues.data(),
+                 answer.eigenvectors.data(), answer.info.data(), options_.threads);
+  if (margins != nullptr) *margins = MarginsJson(verdict.margins);
+  // An answer that is wrong may only be late: give it a moment, for a better reason.
+  const std::string late = solver->LateWrite(answer, verdict.pass ? 0 : 200);
+  return late.empty() ? verdict.reason : late;
+}
+
+std::string CpuHarness::JudgePoisoned(GuardedSolver* solver, const EighCase& parameters,
+                                      std::uint64_t seed, Json* margins) {
+  const std::int64_t batch = parameters.batch, n = parameters.n;
+  const std::int64_t poisoned = PoisonedIndex(parameters, seed);
+  EighCase clean_parameters = parameters;
+  clean_parameters.kind = "dense";
+  const std::vector<float> clean = GenerateBatch(clean_parameters, seed, options_.threads);
+  const std::vector<float> dirty = GenerateBatch(parameters, seed, options_.threads);
+  Answer want, got;
+  for (const auto& [input, answer] : {std::pair{&clean, &want}, std::pair{&dirty, &got}}) {
+    const CallReport report = solver->Solve(batch, n, *input, false, answer);
+    if (!report.violation.empty()) return report.violation;
+  }
+  const Verdict verdict =
+      JudgeBatch(batch, n, dirty.data(), got.eigenvalues.data(), got.eigenvectors.data(),
+                 got.info.data(), options_.threads, poisoned);
+  *margins = MarginsJson(verdict.margins);
+  if (!verdict.pass) return "beside a NaN or infinite matrix: " + verdict.reason;
+  const float* l = got.eigenvalues.data() + poisoned * n;
+  const float* q = got.eigenvectors.data() + poisoned * n * n;
+  if (got.info[poisoned] == 0)
+    return fmt::format("matrix {} holds a NaN or infinity and its info is 0", poisoned);
+  if (!AllNaN(l, n) || !AllNaN(q, n * n) || AnyUnwritten(l, n) || AnyUnwritten(q, n * n))
+    return fmt::format("matrix {} holds a NaN or infinity and not all of its outputs were "
+                       "written as NaN", poisoned);
+  for (std::int64_t i = 0; i < batch; ++i) {
+    if (i == poisoned) continue;
+    const auto same = [&](const std::vector<float>& a, const std::vector<float>& b,
+                          std::int64_t count) {
+      return std::memcmp(a.data() + i * count, b.data() + i * count,
+                         static_cast<std::size_t>(count) * sizeof(float)) == 0;
+    };
+    if (!same(want.eigenvalues, got.eigenvalues, n) ||
+        !same(want.eigenvectors, got.eigenvectors, n * n))
+      return fmt::format("matrix {} changed because matrix {} of its batch holds a NaN or infinity",
+                         i, poisoned);
+  }
+  return "";
+}
+
+}  // namespace crucible::eigh

@@ -1,0 +1,182 @@
+// cpu_slot.cc: the timed half of the harness (prepare, slot); see cpu_harness.h for the rules.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "base/hash.h"
+#include "checks/eigh/case.h"
+#include "checks/eigh/cpu_harness.h"
+#include "checks/eigh/gates.h"
+#include "checks/eigh/parallel.h"
+#include "checks/eigh/probe.h"
+#include "checks/eigh/variant.h"
+#include "checks/harness/machine.h"
+#include "checks/harness/protocol_server.h"
+
+namespace crucible::eigh {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr double kInputBytesTarget = 256e6;
+constexpr std::int64_t kMostInputs = 8;
+constexpr double kPrepareFlops = 4e9;
+constexpr double kFlopsPerEntryTimesN = 12;  // making, solving and judging: about 12 n^3 a matrix
+// A full sweep of the last-level cache goes before a call this many times as long.
+constexpr std::int64_t kSweepWorth = 5;
+constexpr double kStealLimit = 0.05;  // share of the CPUs that marks a slot as throttled
+
+std::int64_t InputCount(const EighCase& c) {
+  const double entries = static_cast<double>(c.batch * c.n * c.n);
+  const auto by_bytes =
+      std::clamp<std::int64_t>(std::llround(kInputBytesTarget / (4 * entries)), 1, 50);
+  const double flops = kFlopsPerEntryTimesN * entries * static_cast<double>(c.n);
+  const auto by_time =
+      static_cast<std::int64_t>(std::clamp(kPrepareFlops / flops, 2.0, double{kMostInputs}));
+  return std::min(by_bytes, by_time);
+}
+
+double Median(std::vector<std::int64_t> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? static_cast<double>(values[half])
+                                : .5 * static_cast<double>(values[half - 1] + values[half]);
+}
+
+}  // namespace
+
+struct CpuHarness::Prepared {
+  EighCase parameters;
+  std::vector<std::vector<float>> inputs;
+  Random random{0};  // of the variants, probes and choices: never repeats within a process
+  std::uint64_t calls = 0;
+  std::int64_t last_call_ns = 0;
+  std::vector<float> variant;
+  Answer answer;
+};
+
+struct CpuHarness::SlotTimes {
+  std::vector<std::int64_t> call_ns;
+  std::int64_t background_ns = 0;  // CPU time other threads spent between calls
+};
+
+CpuHarness::CpuHarness(CpuHarnessOptions options) : options_(std::move(options)) {
+  CounterNs();  // calibrated before any code under test is in the process
+}
+
+CpuHarness::~CpuHarness() = default;
+
+Result<Json> CpuHarness::Prepare(const Json& request) {
+  CRUCIBLE_ASSIGN(const EighCase parameters, ParseCase(request));
+  CRUCIBLE_ASSIGN(const std::uint64_t seed, SeedField(request));
+  CRUCIBLE_ASSIGN(GuardedSolver* const solver, Solver());
+  prepared_.reset();
+  if (!FindFamily(parameters.kind)->finite)
+    return Fail(ErrorKind::kUsage, "prepare", parameters.name,
+                "inputs with NaN or infinity are checked, not timed", "choose another kind");
+  if (!cold_) cold_ = std::make_unique<ColdCache>(LastLevelCacheBytes());
+  auto prepared = std::make_unique<Prepared>();
+  prepared->parameters = parameters;
+  // The request's seed makes the inputs; what happens to them in a call is this process's secret.
+  prepared->random = Random(std::stoull(RandomHex(8), nullptr, 16));
+  const std::int64_t count = InputCount(parameters);
+  for (std::int64_t i = 0; i < count; ++i) {
+    prepared->inputs.push_back(GenerateBatch(
+        parameters, MixKey(seed, static_cast<std::uint64_t>(i)), options_.threads));
+    if (const std::string reason =
+            SolveAndJudge(solver, parameters, prepared->inputs.back(), nullptr);
+        !reason.empty())
+      return Fail(ErrorKind::kInternal, "prepare", parameters.name,
+                  fmt::format("input {} of {}: {}", i, count, reason));
+  }
+  const std::size_t bytes = prepared->inputs.front().size() * sizeof(float);
+  prepared_ = std::move(prepared);
+  return Json{{"inputs", count}, {"bytes", bytes}};
+}
+
+// One cold call on a new variant; returns why it must not count, or "".
+std::string CpuHarness::TimedCall(SlotTimes* times, bool full_gates) {
+  Prepared& p = *prepared_;
+  const std::int64_t batch = p.parameters.batch, n = p.parameters.n;
+  Random random = p.random.Stream(++p.calls);
+  const auto which = static_cast<std::size_t>(p.calls % p.inputs.size());
+  MakeVariant(batch, n, p.inputs[which], random.Stream(1), &p.variant);
+
+  const std::int64_t sweep_start = MonotonicNs();
+  cold_->SweepPrivate();
+  // What a full sweep would cost, from what this part of it did.
+  const std::int64_t sweep_ns =
+      (MonotonicNs() - sweep_start) * cold_->SweepBytesRatio();
+  if (times->call_ns.empty() || !ColdCache::CanFlush() ||
+      p.last_call_ns > kSweepWorth * sweep_ns)
+    cold_->Sweep();
+
+  const CallReport report = solver_->Solve(batch, n, p.variant, /*cold=*/true, &p.answer);
+  const std::int64_t others_before = OtherThreadsCpuNs();
+  times->call_ns.push_back(report.elapsed_ns);
+  p.last_call_ns = report.elapsed_ns;
+  if (!report.violation.empty()) return report.violation;
+
+  std::string reason = ProbeBatch(batch, n, p.variant.data(), p.answer.eigenvalues.data(),
+                                  p.answer.eigenvectors.data(), p.answer.info.data(),
+                                  random.Stream(2), options_.threads);
+  if (reason.empty() && full_gates) {
+    const std::int64_t i = random.Stream(3).Below(batch);
+    const SingleThreadedBlas single;
+    const Verdict verdict =
+        JudgeMatrix({n, p.variant.data() + i * n * n, p.answer.eigenvalues.data() + i * n,
+                     p.answer.eigenvectors.data() + i * n * n});
+    if (!verdict.pass) reason = fmt::format("matrix {} of {}: {}", i, batch, verdict.reason);
+  }
+  times->background_ns += OtherThreadsCpuNs() - others_before;
+  const std::string late = solver_->LateWrite(p.answer, reason.empty() ? 0 : 200);
+  return late.empty() ? reason : late;
+}
+
+Result<Json> CpuHarness::Slot(const Json& request) {
+  CRUCIBLE_ASSIGN(const double budget_ms, NumberField(request, "budget_ms", 0, 600'000));
+  CRUCIBLE_ASSIGN(const std::int64_t min_calls, IntegerField(request, "min_calls", 1, 1'000'000));
+  CRUCIBLE_ASSIGN(const std::int64_t max_calls,
+                  IntegerField(request, "max_calls", min_calls, 1'000'000));
+  if (!prepared_)
+    return Fail(ErrorKind::kUsage, "time a slot", "", "no case is prepared",
+                "send \"prepare\" first");
+  const std::int64_t start = MonotonicNs();
+  const std::int64_t deadline = start + static_cast<std::int64_t>(budget_ms * 1e6);
+  const Disturbance before = ReadDisturbance();
+  SlotTimes times;
+  std::string reason;
+  // A call of the first min_calls, so that it is certain to take place.
+  const std::int64_t judged = prepared_->random.Stream(0).Stream(prepared_->calls).Below(min_calls);
+  for (std::int64_t call = 0; call < max_calls && reason.empty(); ++call) {
+    if (call >= min_calls && MonotonicNs() >= deadline) break;
+    reason = TimedCall(&times, call == judged);
+    if (!reason.empty()) reason = fmt::format("call {}: {}", call, reason);
+  }
+  const std::int64_t wall_ns = MonotonicNs() - start;
+  const Disturbance during = ReadDisturbance() - before;
+  const std::int64_t sum_ns = std::accumulate(times.call_ns.begin(), times.call_ns.end(), 0ll);
+  if (reason.empty() && sum_ns > wall_ns)
+    reason = fmt::format("the calls add up to {} ns in a slot of {} ns", sum_ns, wall_ns);
+  const double capacity_ns =
+      static_cast<double>(wall_ns) * static_cast<double>(AllowedCpus().size());
+  const double steal = static_cast<double>(during.steal_ticks) * 1e7 / capacity_ns;
+  return Json{{"calls", times.call_ns.size()},
+              {"median_us", Median(times.call_ns) / 1e3},
+              {"mean_us", static_cast<double>(sum_ns) / 1e3 / times.call_ns.size()},
+              {"min_us", *std::min_element(times.call_ns.begin(), times.call_ns.end()) / 1e3},
+              {"wall_us", static_cast<double>(wall_ns) / 1e3},
+              {"sum_us", static_cast<double>(sum_ns) / 1e3},
+              {"background_us", static_cast<double>(times.background_ns) / 1e3},
+              {"steal", steal},
+              {"preemptions", during.preemptions},
+              {"verified", reason.empty()},
+              {"throttled", steal > kStealLimit || during.thermal_throttles > 0},
+              {"clock", ClockPolicy()},
+              {"reason", reason}};
+}
+
+}  // namespace crucible::eigh

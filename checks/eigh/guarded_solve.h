@@ -1,0 +1,71 @@
+// guarded_solve.h: one call of a library that is not trusted.
+//
+// Before each call every buffer gets another address, the outputs and the workspace are poisoned
+// with NaN, canaries lie around everything. The outputs are copied the moment the call returns, so
+// what is judged is what existed then; the input is compared with a copy the library never saw;
+// the thread count, the CPU set and the floating-point mode must be what they were; two independent
+// clocks must agree. Not thread-safe: one call at a time is the point.
+#pragma once
+
+#include <sched.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "checks/eigh/cpu_library.h"
+#include "checks/harness/cold_cache.h"
+#include "checks/harness/guarded_buffer.h"
+
+namespace crucible::eigh {
+
+struct Answer {
+  std::vector<float> eigenvalues, eigenvectors;
+  std::vector<std::int32_t> info;
+};
+
+struct CallReport {
+  std::int64_t elapsed_ns = 0;
+  std::string violation;  // empty: the library kept the rules of a call
+};
+
+class GuardedSolver {
+ public:
+  // `secret` drives addresses and canaries. `pool_allowance`: threads a library may keep alive
+  // between calls.
+  GuardedSolver(CpuLibrary library, int threads, int pool_allowance, std::uint64_t secret);
+
+  // What the workspace would be; kUsage when it is beyond reason (16 GiB).
+  Result<std::size_t> WorkspaceBytes(std::int64_t batch, std::int64_t n) const;
+
+  // Solves `a` (batch n n floats; the caller's copy is never shown to the library). `cold` flushes
+  // every buffer first.
+  CallReport Solve(std::int64_t batch, std::int64_t n, const std::vector<float>& a, bool cold,
+                   Answer* answer);
+
+  // Empty while the lent outputs still hold what the last call returned; else says that they were
+  // written after it. Waits up to `patience_ms` for a late write.
+  std::string LateWrite(const Answer& answer, int patience_ms) const;
+
+  const CpuLibrary& library() const { return library_; }
+  int threads() const { return threads_; }
+
+ private:
+  struct Lent {
+    std::int64_t batch, n;
+    GuardedBuffer input, eigenvalues, eigenvectors, info, workspace;
+  };
+  void Lend(std::int64_t batch, std::int64_t n, std::size_t workspace_bytes);
+  void PlaceAndPoison(const std::vector<float>& a);
+  std::string Inspect(const std::vector<float>& a, int code, const Answer& answer) const;
+
+  CpuLibrary library_;
+  int threads_;
+  int thread_limit_;  // of the process, after any call
+  cpu_set_t cpus_;
+  std::uint64_t secret_;
+  std::unique_ptr<Lent> lent_;
+};
+
+}  // namespace crucible::eigh

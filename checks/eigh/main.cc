@@ -1,0 +1,60 @@
+// eigh_harness: serves the harness protocol for one CPU eigh library.
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "checks/eigh/cpu_harness.h"
+#include "checks/harness/machine.h"
+#include "checks/harness/protocol_server.h"
+
+int main(int argc, char** argv) {
+  using crucible::eigh::CpuHarness;
+  crucible::eigh::CpuHarnessOptions options;
+  bool peer = false, families = false;
+  CLI::App app("Checks and times one CPU eigh library over the harness protocol "
+               "(docs/target_protocol.md): JSON Lines on CRUCIBLE_REQUEST_FD / CRUCIBLE_REPLY_FD.",
+               "eigh_harness");
+  app.add_option("--library", options.library, "shared library with the ABI of eigh_cpu.h");
+  app.add_option("--threads", options.threads, "threads it may use (default: every allowed CPU)")
+      ->check(CLI::Range(1, 1024))
+      ->default_val(static_cast<int>(crucible::AllowedCpus().size()));
+  app.add_option("--target", options.target, "the name reported by hello")->capture_default_str();
+  app.add_flag("--peer", peer, "a peer: exempt from the rule that a kernel does its own work");
+  app.add_flag("--families", families, "list the kinds of input matrix and exit");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (families) {
+    for (const auto& family : crucible::eigh::Families())
+      fmt::print("{:26} {}\n", family.name, family.what);
+    return 0;
+  }
+  const auto fail = [](const crucible::Error& error) {
+    fmt::print(stderr, "eigh_harness: {}\n", error.text);
+    return crucible::ExitCode(error);
+  };
+  if (options.library.empty()) {
+    fmt::print(stderr, "eigh_harness: read arguments: --library is missing; name the shared "
+                       "library to check\n");
+    return 2;
+  }
+  if (peer) options.role = crucible::eigh::LibraryRole::kPeer;
+  const auto descriptors = crucible::HarnessDescriptorsFromEnvironment();
+  if (!descriptors.has_value()) return fail(descriptors.error());
+  CpuHarness harness(options);
+  using Json = nlohmann::json;
+  crucible::ProtocolServer server({
+      {"hello", [&](const Json& request) { return harness.Hello(request); }},
+      {"check", [&](const Json& request) { return harness.Check(request); }},
+      {"prepare", [&](const Json& request) { return harness.Prepare(request); }},
+      {"slot", [&](const Json& request) { return harness.Slot(request); }},
+  });
+  const auto ended = server.Serve(descriptors->request, descriptors->reply);
+  if (!ended.has_value()) return fail(ended.error());
+  return *ended ? 0 : 1;
+}

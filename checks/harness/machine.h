@@ -1,0 +1,49 @@
+// machine.h: what a CPU measurement was taken on, and what disturbed it.
+//
+// Reads /proc and /sys; what a machine does not say is left out or "unknown", never guessed.
+#pragma once
+
+#include <sched.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace crucible {
+
+// CPUs this process may use, ascending.
+std::vector<int> AllowedCpus();
+// Holds the process (and threads it starts from now on) on the first `count` of them.
+Result<> PinToFirstCpus(int count);
+
+// cpu, kernel, governor, clock: words for the conditions of a log entry.
+std::map<std::string, std::string> MachineConditions();
+// "pinned" when every CPU's frequency range is one value, else "unlocked".
+std::string ClockPolicy();
+// Bytes of the largest cache; 0 where the machine does not say.
+std::int64_t LastLevelCacheBytes();
+
+// Live threads of this process.
+int ThreadCount();
+
+// Counters whose growth over an interval says that something else had the machine.
+struct Disturbance {
+  std::int64_t steal_ticks = 0;       // hypervisor ran somebody else; 1/100 s, all CPUs
+  std::int64_t preemptions = 0;       // involuntary context switches of this process
+  std::int64_t thermal_throttles = 0; // core throttle events, where the kernel counts them
+};
+Disturbance ReadDisturbance();
+Disturbance operator-(const Disturbance& after, const Disturbance& before);
+
+// CPU time of the whole process less that of the calling thread.
+std::int64_t OtherThreadsCpuNs();
+
+std::int64_t MonotonicNs();
+// The processor's own counter in nanoseconds since the first call; 0 where there is none. A second
+// clock, read without any function a library could have replaced.
+std::int64_t CounterNs();
+
+}  // namespace crucible

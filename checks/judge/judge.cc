@@ -1,0 +1,88 @@
+#include "checks/judge/judge.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "checks/judge/bench.h"
+
+namespace crucible::judge {
+namespace {
+
+using decide::Verdict;
+
+// Names of [[case]]s narrow what is measured; a check is named by its own words.
+Result<std::vector<std::string>> SelectChecks(const Request& request) {
+  for (const std::string& name : request.cases) {
+    const bool known = std::any_of(request.target.checks.begin(), request.target.checks.end(),
+                                   [&](const CheckCase& check) { return check.name == name; });
+    if (known) continue;
+    std::vector<std::string> names;
+    for (const CheckCase& check : request.target.checks) names.push_back(check.name);
+    return Fail(ErrorKind::kUsage, "select check", name,
+                fmt::format("target {} has no such check", request.target.name),
+                fmt::format("choose among \"{}\"", fmt::join(names, "\", \"")));
+  }
+  return request.cases;
+}
+
+}  // namespace
+
+Result<Report> RunCheck(const Request& request, Clock& clock) {
+  CRUCIBLE_ASSIGN(const std::vector<std::string> only, SelectChecks(request));
+  CRUCIBLE_ASSIGN(Bench bench, Bench::Make(request, "check", false, clock));
+  if (bench.Check(request.level, only) && !bench.failed()) {
+    bench.report().verdict = Verdict::kAccepted;
+    bench.report().reason = fmt::format("all {} checks pass", bench.report().checks.size());
+  }
+  return bench.Finish();
+}
+
+Result<Report> RunCompare(const Request& request, Clock& clock) {
+  CRUCIBLE_TRY(decide::RuleByName(request.rule, request.target.limits.minimum_effect));
+  CRUCIBLE_ASSIGN(const std::vector<TargetCase> cases, SelectCases(request.target, request.cases));
+  CRUCIBLE_ASSIGN(Bench bench, Bench::Make(request, "compare", true, clock));
+  if (!request.quick_check || bench.Check(CheckLevel::kQuick, {})) bench.Claim(cases, request.rule);
+  return bench.Finish();
+}
+
+Result<Report> RunRatchet(const Request& request, Clock& clock) {
+  CRUCIBLE_ASSIGN(const std::vector<TargetCase> cases, SelectCases(request.target, request.cases));
+  CRUCIBLE_ASSIGN(Bench bench, Bench::Make(request, "ratchet", true, clock));
+  if (!request.quick_check || bench.Check(CheckLevel::kQuick, {})) bench.Ratchet(cases);
+  return bench.Finish();
+}
+
+Result<Report> RunGate(const Request& request, Clock& clock) {
+  std::vector<TargetCase> claims;
+  if (!request.claims.empty()) {
+    CRUCIBLE_ASSIGN(claims, SelectCases(request.target, request.claims));
+  }
+  std::vector<TargetCase> others;
+  for (const TargetCase& item : request.target.cases)
+    if (std::none_of(claims.begin(), claims.end(),
+                     [&](const TargetCase& claim) { return claim.name == item.name; }))
+      others.push_back(item);
+  CRUCIBLE_ASSIGN(Bench bench, Bench::Make(request, "gate", true, clock));
+  if (!bench.Check(CheckLevel::kFull, {})) return bench.Finish();
+  if (!claims.empty() && !bench.Claim(claims, "claim")) {
+    if (!bench.failed()) bench.report().reason += "; the ratchet was not run";
+    return bench.Finish();
+  }
+  const std::string claimed = bench.report().reason;
+  if (bench.Ratchet(others) && !bench.failed())
+    bench.report().reason =
+        (claimed.empty() ? "" : claimed + "; ") + "no other case is slower than its limit";
+  return bench.Finish();
+}
+
+Result<Report> RunMeasure(const Request& request, Clock& clock) {
+  CRUCIBLE_ASSIGN(const std::vector<TargetCase> cases, SelectCases(request.target, request.cases));
+  CRUCIBLE_ASSIGN(Bench bench, Bench::Make(request, "measure", false, clock));
+  if (!request.quick_check || bench.Check(CheckLevel::kQuick, {}))
+    bench.Measure(cases, request.with_peers);
+  return bench.Finish();
+}
+
+}  // namespace crucible::judge

@@ -1,0 +1,130 @@
+#include "checks/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace crucible {
+namespace {
+
+using nlohmann::json;
+using Row = std::vector<std::string>;
+
+std::string Text(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+std::optional<double> Number(const json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
+}
+
+std::string Microseconds(const json& object, const char* key) {
+  const auto value = Number(object, key);
+  return value && *value > 0 ? fmt::format("{:.6g}", *value) : "";
+}
+
+std::string Ratio(const json& object, const char* key) {
+  const auto value = Number(object, key);
+  return value ? fmt::format("{:.4f}", *value) : "";
+}
+
+std::string Count(const json& object, const char* key) {
+  const auto value = Number(object, key);
+  return value ? fmt::format("{:.0f}", *value) : "";
+}
+
+const json& List(const json& object, const char* key) {
+  static const json kNone = json::array();
+  const auto found = object.find(key);
+  return found != object.end() && found->is_array() ? *found : kNone;
+}
+
+// Characters on the screen: UTF-8 continuation bytes take no column.
+std::size_t Width(const std::string& text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xC0) != 0x80; }));
+}
+
+std::string Table(const std::vector<Row>& rows) {
+  std::vector<std::size_t> widths;
+  for (const Row& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (i >= widths.size()) widths.push_back(0);
+      widths[i] = std::max(widths[i], Width(row[i]));
+    }
+  std::string text;
+  for (const Row& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i)
+      line += row[i] + (i + 1 < row.size() ? std::string(widths[i] - Width(row[i]) + 2, ' ')
+                                           : std::string());
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += "\n" + line;
+  }
+  return text;
+}
+
+std::string PairedTable(const json& report) {
+  std::vector<Row> rows = {{"case", "role", "before us", "after us", "ratio", "interval", "rounds",
+                            "wins", "verdict", "why"}};
+  for (const json& item : List(report, "cases")) {
+    if (Text(item, "role") == "measure") continue;
+    const std::string low = Ratio(item, "ratio_low"), high = Ratio(item, "ratio_high");
+    rows.push_back({Text(item, "case"), Text(item, "role"), Microseconds(item, "before_us"),
+                    Microseconds(item, "after_us"), Ratio(item, "ratio"),
+                    low.empty() ? "" : low + " … " + high, Count(item, "rounds"),
+                    Count(item, "wins"), Text(item, "verdict"), Text(item, "reason")});
+  }
+  return rows.size() > 1 ? Table(rows) : "";
+}
+
+std::string TimesTable(const json& report) {
+  std::vector<Row> rows = {{"case", "who", "median us", "interval", "note"}};
+  const auto add = [&](const json& item, const std::string& who, const std::string& note) {
+    const std::string low = Microseconds(item, "low_us");
+    rows.push_back({Text(item, "case"), who, Microseconds(item, "median_us"),
+                    low.empty() ? "" : low + " … " + Microseconds(item, "high_us"), note});
+  };
+  for (const json& item : List(report, "cases")) {
+    if (Text(item, "role") != "measure") continue;
+    add(item, "candidate", Text(item, "reason"));
+    for (const json& peer : List(report, "peers"))
+      if (Text(peer, "case") == Text(item, "case"))
+        add(peer, Text(peer, "peer"), Text(peer, "error"));
+  }
+  return rows.size() > 1 ? Table(rows) : "";
+}
+
+std::string FailedChecks(const json& report) {
+  const json& checks = List(report, "checks");
+  if (checks.empty()) return "";
+  std::vector<Row> rows = {{"failed check", "why"}};
+  for (const json& check : checks)
+    if (!check.value("pass", false)) rows.push_back({Text(check, "case"), Text(check, "reason")});
+  const std::string count =
+      fmt::format("\n{} of {} checks pass", checks.size() - (rows.size() - 1), checks.size());
+  return rows.size() > 1 ? count + Table(rows) : count;
+}
+
+}  // namespace
+
+std::string RenderReport(const json& report) {
+  if (!report.is_object()) return "not a report of the judge";
+  std::string text = fmt::format("{}: {}", Text(report, "op"),
+                                 report.contains("error") ? "no verdict" : Text(report, "verdict"));
+  if (const std::string reason = Text(report, "reason"); !reason.empty()) text += " — " + reason;
+  text += FailedChecks(report) + PairedTable(report) + TimesTable(report);
+  if (const auto wall = Number(report, "wall_ms"))
+    text += fmt::format("\ntook {}, seed {}", FormatDuration(static_cast<std::int64_t>(*wall)),
+                        report.contains("seed") ? report["seed"].dump() : "unknown");
+  return text;
+}
+
+}  // namespace crucible

@@ -1,0 +1,168 @@
+#include "orchestrator/baseline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "orchestrator/agents/knobs.h"
+#include "orchestrator/build_arm.h"
+#include "orchestrator/judge.h"
+
+namespace crucible {
+namespace {
+
+using nlohmann::json;
+
+std::string ConditionsName(const std::string& target) { return "conditions:" + target; }
+
+// Knob files none of whose knobs can move any of the cases.
+std::set<std::string> ForeignKnobFiles(const KnobSpace& space,
+                                       const std::vector<std::string>& cases) {
+  std::set<std::string> foreign, own;
+  for (const Knob& knob : space.knobs) {
+    const bool moves = knob.cases.empty() ||
+                       std::any_of(cases.begin(), cases.end(), [&](const std::string& name) {
+                         return std::find(knob.cases.begin(), knob.cases.end(), name) !=
+                                knob.cases.end();
+                       });
+    (moves ? own : foreign).insert(knob.file);
+  }
+  for (const std::string& file : own) foreign.erase(file);
+  return foreign;
+}
+
+std::vector<Entry> FloorEntries(const Target& target, const std::string& campaign,
+                                std::int64_t now_ms) {
+  std::vector<Entry> floors;
+  for (const TargetCase& item : target.cases) {
+    if (!item.floor_us) continue;
+    Entry entry;
+    // The same floor in the same target file is one entry, whoever adds it again.
+    entry.key = fmt::format(
+        "floor.{}.{}.{}", target.name, item.name,
+        Sha256Hex(fmt::format("{} {}", *item.floor_us, item.floor_why)).substr(0, 12));
+    entry.kind = EntryKind::kFloor;
+    entry.time_ms = now_ms;
+    entry.target = target.name;
+    entry.campaign = campaign;
+    entry.author = "target file";
+    entry.mechanism = "floor";
+    entry.summary = fmt::format("{} cannot be faster than {} us", item.name, *item.floor_us);
+    entry.reason = item.floor_why;
+    entry.cases.push_back({.name = item.name, .role = "measure", .verdict = "computed"});
+    floors.push_back(std::move(entry));
+  }
+  return floors;
+}
+
+}  // namespace
+
+Result<Arm> BaselineArm(const BaselineContext& context, const std::string& commit) {
+  const std::filesystem::path checkout = context.workspace->Checkout(commit);
+  std::error_code ignored;
+  if (!std::filesystem::exists(checkout / ".git", ignored))
+    CRUCIBLE_TRY(context.repository->CheckoutDetached("base-" + commit.substr(0, 12), checkout,
+                                                      commit));
+  BuildRequest request;
+  request.target = context.target;
+  request.arm.name = commit.substr(0, 12);
+  request.arm.source = checkout;
+  request.arm.main = checkout;
+  CRUCIBLE_ASSIGN(const std::string hash, SourceHash(*context.target, checkout));
+  request.arm.build = context.workspace->Builds() / hash.substr(0, 16);
+  request.programs = context.workspace->programs;
+  request.log = context.workspace->Builds() / (hash.substr(0, 16) + ".log");
+  request.environment = context.workspace->Environment("", context.run_nonce);
+  if (context.target->build_on_device)
+    request.runner = RunnerPrefix(*context.workspace, context.target->device,
+                                  context.target->build_limit_ms, "high");
+  CRUCIBLE_TRY(MakeDirectories(context.workspace->Builds()));
+  return BuildArmOnce(request);
+}
+
+Result<std::string> KernelGeneration(const BaselineContext& context, const std::string& commit,
+                                     const std::vector<std::string>& cases) {
+  std::set<std::string> foreign;
+  if (!context.target->knobs_file.empty()) {
+    const auto text = context.repository->ReadFileAt(commit, context.target->knobs_file);
+    if (text) {
+      CRUCIBLE_ASSIGN(const KnobSpace space, ParseKnobs(*text, context.target->knobs_file));
+      foreign = ForeignKnobFiles(space, cases);
+    }
+  }
+  std::string listing;
+  for (const std::string& path : context.target->editable) {
+    CRUCIBLE_ASSIGN(const auto files, context.repository->ListFiles(commit, path));
+    for (const auto& [file, blob] : files)
+      if (!foreign.contains(file)) listing += file + " " + blob + "\n";
+  }
+  return Sha256Hex(listing).substr(0, 16);
+}
+
+Result<> MeasureMain(const BaselineContext& context, Store* store, const std::string& commit,
+                     const std::string& key, const std::string& campaign) {
+  CRUCIBLE_ASSIGN(const Arm arm, BaselineArm(context, commit));
+  JudgeRequest request;
+  request.op = "measure";
+  request.target = context.target;
+  request.candidate = arm;
+  request.peers = !context.target->peers.empty();
+  request.report = context.workspace->home / "measurements" / (key + ".json");
+  request.log = context.workspace->home / "measurements" / (key + ".log");
+  request.environment = context.workspace->Environment("", context.run_nonce);
+  CRUCIBLE_ASSIGN(const JudgeReport report, RunJudge(*context.workspace, request));
+
+  const std::int64_t now_ms = SystemClock().UnixMs();
+  Entry entry;
+  entry.key = key;
+  entry.kind = EntryKind::kNote;
+  entry.time_ms = now_ms;
+  entry.target = context.target->name;
+  entry.campaign = campaign;
+  entry.author = "orchestrator";
+  entry.mechanism = "measurement of main";
+  entry.cases = report.cases;
+  entry.conditions = report.conditions;
+  entry.evidence = report.evidence;
+  entry.evidence.push_back({"commit", commit, ""});
+  std::vector<std::string> numbers;
+  std::vector<Point> points;
+  const std::string conditions = json(report.conditions).dump();
+  for (const CaseResult& item : report.cases) {
+    if (!item.after_us) continue;
+    numbers.push_back(fmt::format("{} {:.1f} us", item.name, *item.after_us));
+    points.push_back({context.target->name, item.name, "main", commit, now_ms, *item.after_us,
+                      std::nullopt, std::nullopt, true, key, conditions});
+  }
+  for (const PeerTime& peer : report.peers)
+    points.push_back({context.target->name, peer.case_name, "peer", peer.peer, now_ms,
+                      peer.median_us, peer.low_us, peer.high_us, false, key, conditions});
+  const std::vector<Entry> floors = FloorEntries(*context.target, campaign, now_ms);
+  for (const TargetCase& item : context.target->cases)
+    if (item.floor_us)
+      points.push_back({context.target->name, item.name, "floor", item.floor_why, now_ms,
+                        *item.floor_us, std::nullopt, std::nullopt, false, "floor", "{}"});
+  entry.summary = fmt::format("{}: {}", commit.substr(0, 12), fmt::join(numbers, ", "));
+  return store->InTransaction([&]() -> Result<> {
+    CRUCIBLE_TRY(store->AddEntry(entry));
+    for (const Entry& floor : floors) CRUCIBLE_TRY(store->AddEntry(floor));
+    CRUCIBLE_TRY(store->AddPoints(points));
+    return store->SetMeta(ConditionsName(context.target->name), conditions);
+  });
+}
+
+Result<std::map<std::string, std::string>> KnownConditions(Store* store,
+                                                           const std::string& target) {
+  CRUCIBLE_ASSIGN(const std::string text, store->Meta(ConditionsName(target)));
+  if (text.empty()) return std::map<std::string, std::string>();
+  const json object = json::parse(text, nullptr, false);
+  if (!object.is_object()) return std::map<std::string, std::string>();
+  return object.get<std::map<std::string, std::string>>();
+}
+
+}  // namespace crucible

@@ -1,0 +1,40 @@
+// baseline.h: main as an arm: checked out, built once per source hash, measured at the start.
+//
+// Baselines are what candidates are compared with, so they are rebuilt and re-measured, never taken
+// from stored times. Checkouts and builds are made on demand and removed with the campaign.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "checks/target.h"
+#include "orchestrator/repository.h"
+#include "orchestrator/workspace.h"
+#include "results_log/store.h"
+
+namespace crucible {
+
+struct BaselineContext {
+  const Workspace* workspace = nullptr;
+  const Target* target = nullptr;
+  Repository* repository = nullptr;
+  std::string run_nonce;
+};
+
+// The arm of a commit: checkouts/COMMIT, built in builds/SOURCE_HASH.
+Result<Arm> BaselineArm(const BaselineContext& context, const std::string& commit);
+
+// Hash of the sources that decide how fast the named cases are: the files at the target's editable
+// paths, less the knob files that can only move other cases.
+Result<std::string> KernelGeneration(const BaselineContext& context, const std::string& commit,
+                                     const std::vector<std::string>& cases);
+
+// Measures main's tip and the peers and logs it: an entry, points, floors, today's conditions.
+// `key` identifies the entry, so that a repeated call after a crash adds nothing.
+Result<> MeasureMain(const BaselineContext& context, Store* store, const std::string& commit,
+                     const std::string& key, const std::string& campaign);
+
+// The conditions of the newest measurement of the target, kept by MeasureMain.
+Result<std::map<std::string, std::string>> KnownConditions(Store* store, const std::string& target);
+
+}  // namespace crucible

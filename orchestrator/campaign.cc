@@ -1,0 +1,328 @@
+#include "orchestrator/campaign.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/process_identity.h"
+#include "orchestrator/campaign_impl.h"
+
+namespace crucible {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::int64_t kPollMs = 100;
+constexpr std::int64_t kStatusEveryMs = 10'000;
+constexpr std::int64_t kLeastFreeBytes = std::int64_t{512} << 20;
+
+volatile sig_atomic_t g_interrupts = 0;
+void OnInterrupt(int) { g_interrupts = g_interrupts + 1; }
+
+std::string RunNonceName(const std::string& campaign) { return "run:" + campaign; }
+
+Result<> CheckPlace(const Workspace& workspace, Repository* repository) {
+  CRUCIBLE_ASSIGN(const std::vector<std::string> dirty, repository->DirtyPathsOfMain());
+  if (!dirty.empty())
+    return Fail(ErrorKind::kUsage, "launch in", repository->common_directory().string(),
+                fmt::format("main is checked out with {} uncommitted change(s), e.g. {}",
+                            dirty.size(), dirty.front()),
+                "commit or stash them, since merges move main");
+  CRUCIBLE_TRY(MakeDirectories(workspace.home));
+  CRUCIBLE_ASSIGN(const std::int64_t free, FreeBytes(workspace.home));
+  if (free < kLeastFreeBytes)
+    return Fail(ErrorKind::kIo, "launch in", workspace.home.string(),
+                fmt::format("only {} MiB are free on that disk", free >> 20),
+                fmt::format("free at least {} MiB", kLeastFreeBytes >> 20));
+  return {};
+}
+
+// The campaign's own copies: a later edit of the user's files changes nothing that runs.
+Result<> Freeze(const CampaignFile& file, const Workspace& workspace) {
+  const std::filesystem::path folder = workspace.Campaign(file.name);
+  CRUCIBLE_ASSIGN(const std::string campaign, ReadFile(file.file));
+  CRUCIBLE_ASSIGN(const std::string target, ReadFile(file.target));
+  CRUCIBLE_TRY(WriteFileAtomically(folder / "campaign.toml", campaign));
+  return WriteFileAtomically(folder / "target.toml", target);
+}
+
+}  // namespace
+
+Campaign::Campaign(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Campaign::Campaign(Campaign&&) noexcept = default;
+Campaign& Campaign::operator=(Campaign&&) noexcept = default;
+Campaign::~Campaign() = default;
+
+Result<Campaign> Campaign::Launch(const CampaignFile& file, const std::filesystem::path& repository,
+                                  const Workspace& workspace, Progress progress) {
+  CRUCIBLE_ASSIGN(Target target, LoadTarget(file.target));
+  CRUCIBLE_ASSIGN(Repository opened, Repository::Open(repository, file.branch));
+  CRUCIBLE_TRY(CheckPlace(workspace, &opened));
+  CRUCIBLE_ASSIGN(Store store, Store::Open(workspace.LogFile()));
+  CRUCIBLE_ASSIGN(const auto known, store.FindCampaign(file.name));
+  if (known)
+    return Fail(ErrorKind::kConflict, "launch", file.name,
+                fmt::format("a campaign of that name is there, state {}", known->state),
+                fmt::format("`crucible campaign resume {}`, or give this one another name",
+                            file.name));
+  CRUCIBLE_ASSIGN(const std::string tip, opened.MainTip());
+  CRUCIBLE_TRY(Freeze(file, workspace));
+  CampaignRow row;
+  row.name = file.name;
+  row.target = target.name;
+  row.file = (workspace.Campaign(file.name) / "campaign.toml").string();
+  const std::uint64_t seed =
+      file.seed != 0 ? file.seed : std::stoull(RandomHex(7), nullptr, 16);
+  row.settings = json{{"id", RandomHex(4)}, {"seed", seed}, {"source", file.file.string()}}.dump();
+  row.state = "interrupted";   // until the loop owns it
+  row.started_ms = SystemClock().UnixMs();
+  row.deadline_ms = row.started_ms + file.wall_ms;
+  row.base_commit = tip;
+  CRUCIBLE_TRY(store.PutCampaign(row));
+  return Resume(file.name, repository, workspace, std::move(progress));
+}
+
+Result<Campaign> Campaign::Resume(const std::string& name, const std::filesystem::path& repository,
+                                  const Workspace& workspace, Progress progress) {
+  CRUCIBLE_ASSIGN(Store store, Store::Open(workspace.LogFile()));
+  CRUCIBLE_ASSIGN(const auto row, store.FindCampaign(name));
+  if (!row)
+    return Fail(ErrorKind::kNotFound, "resume", name, "the log has no such campaign",
+                "`crucible campaign status` lists them");
+  if (const ProcessIdentity owner = ProcessIdentityFromText(row->owner); IsAlive(owner))
+    return Fail(ErrorKind::kConflict, "resume", name,
+                fmt::format("it is running in process {}", owner.pid),
+                "`crucible campaign status`, or stop it first");
+  CRUCIBLE_ASSIGN(CampaignFile file, LoadCampaignFile(workspace.Campaign(name) / "campaign.toml"));
+  file.target = workspace.Campaign(name) / "target.toml";
+  CRUCIBLE_ASSIGN(Target target, LoadTarget(file.target));
+  CRUCIBLE_ASSIGN(Repository opened, Repository::Open(repository, file.branch));
+  const json settings = json::parse(row->settings, nullptr, false);
+  auto impl = std::make_unique<Impl>(Impl{std::move(file), std::move(target), workspace,
+                                          std::move(opened), std::move(store), *row,
+                                          std::move(progress), RandomHex(8),
+                                          settings.value("id", std::string("0"))});
+  return Campaign(std::move(impl));
+}
+
+Result<CampaignSummary> Campaign::Run() { return impl_->Run(); }
+
+Result<CampaignSummary> Campaign::Impl::Run() {
+  struct sigaction action {};
+  action.sa_handler = OnInterrupt;
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+  g_interrupts = 0;
+
+  CRUCIBLE_TRY(Recover());   // needs the previous run's nonce, so it comes first
+  CRUCIBLE_TRY(store.SetMeta(RunNonceName(row.name), run_nonce));
+  row.state = "running";
+  row.owner = ToText(OwnIdentity());
+  row.ended_ms.reset();
+  if (row.deadline_ms && *row.deadline_ms < SystemClock().UnixMs())
+    row.deadline_ms = SystemClock().UnixMs() + file.wall_ms;
+  CRUCIBLE_TRY(store.PutCampaign(row));
+  Event("", "campaign", fmt::format("campaign {} on {} runs, {} agents", row.name, target.name,
+                                    file.agents));
+  CRUCIBLE_TRY(MeasureFirst());
+  for (;;) {
+    bool stop_now = false;
+    CRUCIBLE_TRY(FollowControl(&stop_now));
+    if (stop_now) break;
+    CRUCIBLE_TRY(ReapAgents());
+    CRUCIBLE_TRY(Merge());
+    if (!draining) CRUCIBLE_TRY(StartMissions());
+    ShowEvents();
+    ShowStatus();
+    if (draining && agents.empty() && !merge && merge_queue.empty()) break;
+    SystemClock().SleepFor(std::chrono::milliseconds(kPollMs));
+  }
+  std::string state = "finished";
+  CRUCIBLE_ASSIGN(const auto now, store.FindCampaign(row.name));
+  if (now && now->state == "paused") state = "paused";
+  if (now && now->state == "stopping") state = "stopped";
+  if (g_interrupts > 0) state = "interrupted";
+  CRUCIBLE_TRY(End(state, why_draining));
+  CRUCIBLE_ASSIGN(const std::vector<MissionRow> missions, store.Missions(row.name));
+  CampaignSummary summary{row.name, state};
+  summary.why = why_draining;
+  for (const MissionRow& mission : missions) {
+    ++summary.missions;
+    summary.landed += mission.merge_outcome == "landed";
+    summary.experiments += ExperimentsOf(mission.id);
+  }
+  return summary;
+}
+
+// The first point of every bar, before anything changes.
+Result<> Campaign::Impl::MeasureFirst() {
+  CRUCIBLE_ASSIGN(const std::string tip, repository.MainTip());
+  const std::string key = fmt::format("{}.start", id);
+  const auto known = store.FindEntry(key);
+  if (known) return {};
+  CRUCIBLE_TRY(store.SetCampaignPhase(row.name, "measuring", "building and measuring main"));
+  if (progress) progress("building main and measuring it, its peers and today's conditions");
+  return MeasureMain(Baseline(), &store, tip, key, row.name);
+}
+
+Result<> Campaign::Impl::FollowControl(bool* stop_now) {
+  const auto drain = [&](const std::string& why) {
+    if (draining) return;
+    draining = true;
+    why_draining = why;
+    Event("", "campaign", "no new missions: " + why);
+  };
+  if (g_interrupts > 0) {
+    drain("interrupted by a signal; `crucible campaign resume` takes it up");
+    *stop_now = true;
+    return {};
+  }
+  CRUCIBLE_ASSIGN(const auto now, store.FindCampaign(row.name));
+  if (now && now->state == "paused") drain("paused by a person; running missions end");
+  if (now && now->state == "stopping") {
+    drain("stopped by a person");
+    *stop_now = true;
+  }
+  if (row.deadline_ms && SystemClock().UnixMs() >= *row.deadline_ms)
+    drain("the campaign's wall time is used up");
+  CRUCIBLE_ASSIGN(const std::vector<MissionRow> missions, store.Missions(row.name));
+  const auto begun = std::count_if(missions.begin(), missions.end(), [](const MissionRow& mission) {
+    return mission.state != "planned";
+  });
+  if (file.missions > 0 && begun >= file.missions) drain("all its missions were started");
+  if (file.idle_missions > 0 && idle_missions >= file.idle_missions)
+    drain(fmt::format("{} missions in a row landed nothing", idle_missions));
+  return {};
+}
+
+Result<> Campaign::Impl::StartMissions() {
+  while (static_cast<int>(agents.size()) < file.agents && !draining) {
+    CRUCIBLE_ASSIGN(const bool started, StartOne());
+    if (!started) break;
+    bool ignored = false;
+    CRUCIBLE_TRY(FollowControl(&ignored));
+  }
+  return {};
+}
+
+Result<> Campaign::Impl::ReapAgents() {
+  const std::int64_t now = SystemClock().UnixMs();
+  for (auto item = agents.begin(); item != agents.end();) {
+    RunningAgent& agent = item->second;
+    if (now > agent.deadline_ms && !agent.stopped_at_limit) {
+      agent.stopped_at_limit = true;
+      Event(agent.mission, "mission",
+            fmt::format("{} ran past its time: ended", agent.mission));
+      agent.process.Signal(SIGKILL);
+    }
+    if (agent.process.running()) {
+      ++item;
+      continue;
+    }
+    CRUCIBLE_TRY(EndAgent(&agent));
+    item = agents.erase(item);
+  }
+  return {};
+}
+
+// The merge queue is serial: one integration process at a time.
+Result<> Campaign::Impl::Merge() {
+  if (merge) {
+    if (merge->process.running()) return {};
+    const std::string mission = merge->mission;
+    const auto status = merge->process.Wait();
+    merge.reset();
+    CRUCIBLE_ASSIGN(auto ended, store.FindMission(mission));
+    if (ended && ended->state == "merging") {
+      // The integration broke before a verdict: the commit stays in the row, nothing reached main.
+      ended->state = "done";
+      ended->merge_outcome = "crashed";
+      ended->merge_commit.clear();
+      CRUCIBLE_TRY(store.PutMission(*ended));
+      Event(mission, "merge",
+            fmt::format("{}: the integration ended with {} before a verdict; see {}", mission,
+                        status ? status->Describe() : status.error().text,
+                        (workspace.Mission(mission) / "merge.log").string()));
+    }
+    if (ended && ended->merge_outcome == "landed")
+      idle_missions = 0;
+    else
+      ++idle_missions;
+    if (ended) CRUCIBLE_TRY(CleanUp(*ended));
+  }
+  if (merge_queue.empty()) return {};
+  const std::string mission = merge_queue.front();
+  merge_queue.erase(merge_queue.begin());
+  SubprocessSpec spec;
+  spec.argv = {(workspace.programs / "crucible").string(), "integrate",
+               (workspace.Mission(mission) / "mission.json").string()};
+  spec.environment = workspace.Environment(mission, run_nonce);
+  spec.out = spec.err = Stdio::kFile;
+  spec.log_path = workspace.Mission(mission) / "merge.log";
+  CRUCIBLE_ASSIGN(Subprocess process, Subprocess::Start(spec));
+  merge.emplace(RunningMerge{mission, std::move(process)});
+  return {};
+}
+
+Result<> Campaign::Impl::End(const std::string& state, const std::string& why) {
+  for (auto& [mission, agent] : agents) {
+    agent.process.Signal(SIGKILL);
+    (void)agent.process.Wait();
+    CRUCIBLE_TRY(EndAgent(&agent));
+  }
+  agents.clear();
+  if (merge) {
+    merge->process.Signal(SIGKILL);
+    (void)merge->process.Wait();
+    merge.reset();
+  }
+  CRUCIBLE_TRY(Recover());   // what was cut off ends as after a kill: same code, same guarantees
+  CRUCIBLE_TRY(SweepLeftovers());
+  row.state = state;
+  row.owner.clear();
+  row.ended_ms = SystemClock().UnixMs();
+  row.phase = state;
+  row.message = why;
+  CRUCIBLE_TRY(store.PutCampaign(row));
+  Event("", "campaign", fmt::format("campaign {} {}: {}", row.name, state, why));
+  ShowEvents();
+  return {};
+}
+
+void Campaign::Impl::Event(const std::string& mission, const std::string& kind,
+                           const std::string& text) {
+  (void)store.AddEvent(row.name, mission, kind, text);
+}
+
+// Everything that any process of the campaign reported since the last look.
+void Campaign::Impl::ShowEvents() {
+  const auto events = store.Events(row.name, last_event);
+  if (!events) return;
+  for (const crucible::Event& event : *events) {
+    last_event = std::max(last_event, event.id);
+    if (progress) progress(fmt::format("[{}] {}", event.kind, event.text));
+  }
+}
+
+void Campaign::Impl::ShowStatus() {
+  const std::int64_t now = SystemClock().UnixMs();
+  if (now - last_status_ms < kStatusEveryMs) return;
+  last_status_ms = now;
+  std::vector<std::string> running;
+  for (const auto& [mission, agent] : agents) running.push_back(mission);
+  const std::string left =
+      row.deadline_ms ? FormatDuration(std::max<std::int64_t>(0, *row.deadline_ms - now)) : "-";
+  const std::string text =
+      fmt::format("agents: {}; merging: {}; {} queued; {} left for new missions",
+                  running.empty() ? "none" : fmt::format("{}", fmt::join(running, ", ")),
+                  merge ? merge->mission : "nothing", merge_queue.size(), left);
+  (void)store.SetCampaignPhase(row.name, draining ? "ending" : "running", text);
+  if (progress) progress(text);
+}
+
+}  // namespace crucible

@@ -1,0 +1,78 @@
+// campaign_impl.h: the campaign's state, shared by its three source files (private to them).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/subprocess.h"
+#include "orchestrator/agents/mission_folder.h"
+#include "orchestrator/baseline.h"
+#include "orchestrator/campaign.h"
+#include "orchestrator/repository.h"
+#include "results_log/conditions.h"
+
+namespace crucible {
+
+struct RunningAgent {
+  std::string mission;
+  Subprocess process;
+  std::int64_t deadline_ms = 0;        // Unix ms; a grace period after the mission's own
+  bool stopped_at_limit = false;
+};
+
+struct RunningMerge {
+  std::string mission;
+  Subprocess process;
+};
+
+struct Campaign::Impl {
+  CampaignFile file;
+  Target target;
+  Workspace workspace;
+  Repository repository;
+  Store store;
+  CampaignRow row;
+  Progress progress;
+  std::string run_nonce;               // of this process; in every child's environment
+  std::string id;                      // random, for keys of entries
+
+  std::map<std::string, RunningAgent> agents;
+  std::optional<RunningMerge> merge;
+  std::vector<std::string> merge_queue;
+  int idle_missions = 0;
+  bool draining = false;               // no new missions
+  std::string why_draining;
+  std::int64_t last_event = 0;
+  std::int64_t last_status_ms = 0;
+
+  // campaign.cc: the loop.
+  Result<CampaignSummary> Run();
+  Result<> MeasureFirst();
+  Result<> FollowControl(bool* stop_now);
+  Result<> StartMissions();
+  Result<> ReapAgents();
+  Result<> Merge();
+  Result<> End(const std::string& state, const std::string& why);
+  void ShowEvents();
+  void ShowStatus();
+  void Event(const std::string& mission, const std::string& kind, const std::string& text);
+  BaselineContext Baseline() { return {&workspace, &target, &repository, run_nonce}; }
+
+  // campaign_missions.cc: one mission's beginning and end.
+  Result<bool> StartOne();             // false: nothing to start now
+  Result<> Launch(MissionRow row, const std::string& why, const std::vector<std::string>& retry);
+  Result<> EndAgent(RunningAgent* agent);
+  Result<> CleanUp(const MissionRow& row);
+  Result<Conditions> ConditionsNow(const std::string& commit, const std::vector<std::string>& cases);
+  int ExperimentsOf(const std::string& mission);
+
+  // campaign_recover.cc: after a kill.
+  Result<> Recover();
+  Result<> RecoverMission(MissionRow row);
+  Result<> SweepLeftovers();
+};
+
+}  // namespace crucible

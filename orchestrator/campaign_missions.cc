@@ -1,0 +1,232 @@
+// campaign_missions.cc: how one mission begins and ends.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/process_identity.h"
+#include "briefs/brief.h"
+#include "missions/mission_text.h"
+#include "missions/planner.h"
+#include "orchestrator/campaign_impl.h"
+
+namespace crucible {
+namespace {
+
+using nlohmann::json;
+
+// An agent that is done at its deadline still has to write its result.
+constexpr std::int64_t kGraceMs = 20'000;
+
+std::string Branch(const std::string& mission) { return "crucible/" + mission; }
+
+}  // namespace
+
+Result<Conditions> Campaign::Impl::ConditionsNow(const std::string& commit,
+                                                 const std::vector<std::string>& cases) {
+  CRUCIBLE_ASSIGN(Conditions now, KnownConditions(&store, target.name));
+  CRUCIBLE_ASSIGN(now["kernel_generation"], KernelGeneration(Baseline(), commit, cases));
+  return now;
+}
+
+int Campaign::Impl::ExperimentsOf(const std::string& mission) {
+  EntryFilter filter;
+  filter.campaign = row.name;
+  filter.mission = mission;
+  const auto entries = store.QueryEntries(filter);
+  return entries ? static_cast<int>(entries->size()) : 0;
+}
+
+Result<bool> Campaign::Impl::StartOne() {
+  PlannerInput input;
+  input.target = &target;
+  input.campaign = row.name;
+  CRUCIBLE_ASSIGN(input.missions, store.Missions(""));
+  EntryFilter filter;
+  filter.target = target.name;
+  CRUCIBLE_ASSIGN(input.entries, store.QueryEntries(filter));
+  CRUCIBLE_ASSIGN(input.points, store.Points(target.name));
+  CRUCIBLE_ASSIGN(input.now, KnownConditions(&store, target.name));
+  std::string why_not;
+  const auto plan =
+      PlanNext(input, file.agent_kind == "proposer" ? "proposer" : "kernel", &why_not);
+  if (!plan) {
+    if (agents.empty() && !merge && merge_queue.empty()) {
+      draining = true;
+      why_draining = why_not.empty() ? "the planner has nothing left to do" : why_not;
+      Event("", "campaign", "no new missions: " + why_draining);
+    }
+    return false;
+  }
+  MissionRow mission;
+  if (!plan->added_mission.empty()) {
+    CRUCIBLE_ASSIGN(const auto added, store.FindMission(plan->added_mission));
+    if (!added) return false;
+    mission = *added;
+  }
+  mission.campaign = row.name;
+  mission.target = target.name;
+  mission.flavour = plan->flavour;
+  mission.goal = plan->goal;
+  mission.cases = plan->cases;
+  mission.state = "preparing";
+  mission.planned_ms = SystemClock().UnixMs();
+  mission.settings =
+      json{{"why", plan->why}, {"approve", file.approve}, {"retry", plan->retry}}.dump();
+  if (mission.id.empty()) {
+    CRUCIBLE_ASSIGN(mission.id, store.AddMission(mission));
+  } else {
+    CRUCIBLE_TRY(store.PutMission(mission));
+  }
+  CRUCIBLE_TRY(Launch(mission, plan->why, plan->retry));
+  return true;
+}
+
+Result<> Campaign::Impl::Launch(MissionRow mission, const std::string& why,
+                                const std::vector<std::string>& retry) {
+  CRUCIBLE_ASSIGN(const std::string tip, repository.MainTip());
+  CRUCIBLE_ASSIGN(const Arm baseline, BaselineArm(Baseline(), tip));
+  mission.base_commit = tip;
+  mission.branch = Branch(mission.id);
+  mission.worktree = workspace.Worktree(mission.id).string();
+  CRUCIBLE_TRY(store.PutMission(mission));
+  CRUCIBLE_TRY(MakeDirectories(workspace.Mission(mission.id)));
+  CRUCIBLE_TRY(repository.AddWorktree(mission.id, mission.worktree, mission.branch, tip));
+
+  const json settings = json::parse(row.settings, nullptr, false);
+  MissionOrder order;
+  order.id = mission.id;
+  order.campaign = row.name;
+  order.flavour = mission.flavour;
+  order.key_prefix = fmt::format("{}.{}", id, mission.id);
+  order.cases = mission.cases;
+  order.workspace = workspace;
+  order.target_file = file.target;
+  order.worktree = mission.worktree;
+  order.branch = mission.branch;
+  order.base_commit = tip;
+  order.main_branch = file.branch;
+  order.baseline = baseline;
+  order.run_nonce = run_nonce;
+  order.experiments = file.mission_experiments;
+  order.deadline_ms = SystemClock().UnixMs() + file.mission_wall_ms;
+  if (row.deadline_ms) order.deadline_ms = std::min(order.deadline_ms, *row.deadline_ms);
+  order.seed = settings.value("seed", std::uint64_t{1}) + std::stoull(mission.id.substr(1));
+  order.retry = retry;
+  CRUCIBLE_ASSIGN(order.now, ConditionsNow(tip, mission.cases));
+
+  MissionPlan plan;
+  plan.flavour = mission.flavour;
+  plan.cases = mission.cases;
+  plan.goal = mission.goal;
+  plan.why = why;
+  plan.retry = retry;
+  std::string text = MissionText(mission.id, plan, target,
+                                 {file.mission_wall_ms, file.mission_experiments}, tip,
+                                 mission.worktree);
+  BriefInput brief;
+  brief.target = target.name;
+  brief.cases = mission.cases;
+  EntryFilter filter;
+  filter.target = target.name;
+  CRUCIBLE_ASSIGN(brief.entries, store.QueryEntries(filter));
+  CRUCIBLE_ASSIGN(brief.points, store.Points(target.name));
+  brief.now = order.now;
+  brief.commands = {"crucible check " + mission.worktree,
+                    fmt::format("crucible compare {} {} --case {}", tip.substr(0, 12),
+                                mission.worktree, fmt::join(mission.cases, " --case "))};
+  text += "\n" + CompileBrief(brief);
+  CRUCIBLE_TRY(WriteFileAtomically(workspace.Mission(mission.id) / "mission.md", text));
+  CRUCIBLE_TRY(WriteMissionOrder(order));
+
+  SubprocessSpec spec;
+  if (file.agent_kind == "proposer") {
+    spec.argv = {(workspace.programs / "crucible").string(), "propose",
+                 (workspace.Mission(mission.id) / "mission.json").string()};
+  } else {
+    for (std::string word : file.agent_command) {
+      const std::pair<std::string_view, std::string> placeholders[] = {
+          {"{mission}", (workspace.Mission(mission.id) / "mission.md").string()},
+          {"{worktree}", mission.worktree},
+          {"{bin}", workspace.programs.string()}};
+      for (const auto& [name, value] : placeholders)
+        for (std::size_t at = word.find(name); at != std::string::npos; at = word.find(name))
+          word.replace(at, name.size(), value);
+      spec.argv.push_back(word);
+    }
+    spec.directory = mission.worktree;
+  }
+  spec.environment = workspace.Environment(mission.id, run_nonce);
+  spec.out = spec.err = Stdio::kFile;
+  spec.log_path = workspace.Mission(mission.id) / "agent.log";
+  CRUCIBLE_ASSIGN(Subprocess process, Subprocess::Start(spec));
+  mission.state = "running";
+  mission.started_ms = SystemClock().UnixMs();
+  mission.owner = ToText(IdentityOf(process.pid()));
+  CRUCIBLE_TRY(store.PutMission(mission));
+  Event(mission.id, "mission", fmt::format("{} started: {} ({})", mission.id, mission.goal, why));
+  agents.emplace(mission.id,
+                 RunningAgent{mission.id, std::move(process), order.deadline_ms + kGraceMs});
+  return {};
+}
+
+Result<> Campaign::Impl::EndAgent(RunningAgent* agent) {
+  CRUCIBLE_ASSIGN(const ExitStatus status, agent->process.Wait());
+  KillByEnvironment("CRUCIBLE_MISSION_RUN", agent->mission + ":" + run_nonce, 5000);
+  CRUCIBLE_ASSIGN(auto found, store.FindMission(agent->mission));
+  CRUCIBLE_CHECK(found.has_value(), "a running agent has a mission");
+  MissionRow mission = *found;
+  // The branch says what was committed; the result file only says what the agent makes of it.
+  const auto head = repository.Resolve("refs/heads/" + mission.branch);
+  if (head && *head != mission.base_commit) mission.best_commit = *head;
+  const auto result = ReadMissionResult(workspace.Mission(mission.id));
+  if (agent->stopped_at_limit) {
+    mission.outcome = "budget";
+    mission.report = "ended at the mission's time limit";
+  } else if (result) {
+    mission.outcome = result->outcome;
+    mission.report = result->report;
+  } else if (status.ok() && result.error().kind == ErrorKind::kNotFound) {
+    mission.outcome = mission.best_commit.empty() ? "no_change" : "candidate";
+  } else {
+    mission.outcome = "crashed";
+    mission.report = status.ok() ? result.error().text
+                                 : fmt::format("the agent ended with {}", status.Describe());
+  }
+  if (mission.outcome == "candidate" && mission.best_commit.empty()) mission.outcome = "no_change";
+  mission.state = "ended";
+  mission.ended_ms = SystemClock().UnixMs();
+  mission.owner.clear();
+  mission.spend = json{{"wall_ms", *mission.ended_ms - mission.started_ms.value_or(*mission.ended_ms)},
+                       {"experiments", ExperimentsOf(mission.id)}}
+                      .dump();
+  const bool to_merge = !mission.best_commit.empty() && mission.outcome != "pivot" &&
+                        mission.outcome != "blocked";
+  if (!to_merge) {
+    mission.state = "done";
+    mission.merge_outcome = "nothing_to_merge";
+    ++idle_missions;
+  }
+  CRUCIBLE_TRY(store.PutMission(mission));
+  Event(mission.id, "mission",
+        fmt::format("{} ended: {}{}", mission.id, mission.outcome,
+                    mission.report.empty() ? "" : " (" + mission.report.substr(0, 200) + ")"));
+  if (to_merge)
+    merge_queue.push_back(mission.id);
+  else
+    CRUCIBLE_TRY(CleanUp(mission));
+  return {};
+}
+
+Result<> Campaign::Impl::CleanUp(const MissionRow& mission) {
+  // A mission that waits for a person keeps its branch (its commit must not be collected).
+  const bool waits = mission.state == "ended";
+  CRUCIBLE_TRY(repository.RemoveWorktree(mission.id, workspace.Worktree(mission.id),
+                                         waits ? "" : mission.branch));
+  for (const char* build : {"build-0", "build-1", "build-merged"})
+    CRUCIBLE_TRY(RemoveTree(workspace.Mission(mission.id) / build));
+  return {};
+}
+
+}  // namespace crucible

@@ -1,0 +1,43 @@
+// agent_commands.cc: crucible propose and crucible integrate, the campaign's own child processes.
+//
+// They can be run by hand on a mission's folder, which is how a person looks into one.
+#include <fmt/ostream.h>
+
+#include <CLI/CLI.hpp>
+#include <ostream>
+
+#include "orchestrator/agents/proposer.h"
+#include "orchestrator/cli/command.h"
+#include "orchestrator/integrate.h"
+
+namespace crucible {
+
+int ProposeCommand(const Words& words, std::ostream& out, std::ostream& err) {
+  CLI::App app("Carry out a mission with the built-in proposer (started by a campaign)",
+               "crucible propose");
+  std::string file;
+  app.add_option("MISSION_JSON", file, "missions/ID/mission.json")->required();
+  int code = 0;
+  if (!ParseWords(&app, words, out, err, &code)) return code;
+  const auto result = RunProposer(file);
+  if (!result) return Report(result.error(), err);
+  fmt::print(out, "{}: {}", result->outcome, result->report);
+  return 0;
+}
+
+int IntegrateCommand(const Words& words, std::ostream& out, std::ostream& err) {
+  CLI::App app("Take an ended mission's commit to main, or say why not (started by a campaign)",
+               "crucible integrate");
+  std::string file;
+  app.add_option("MISSION_JSON", file, "missions/ID/mission.json")->required();
+  int code = 0;
+  if (!ParseWords(&app, words, out, err, &code)) return code;
+  const auto order = ReadMissionOrder(file);
+  if (!order) return Report(order.error(), err);
+  const auto result = Integrate(*order, false);
+  if (!result) return Report(result.error(), err);
+  fmt::print(out, "{}: {}\n", result->outcome, result->text);
+  return 0;
+}
+
+}  // namespace crucible

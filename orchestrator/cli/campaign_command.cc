@@ -1,0 +1,243 @@
+// campaign_command.cc: crucible campaign launch | status | pause | resume | stop | note
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/process_identity.h"
+#include "base/subprocess.h"
+#include "missions/campaign_file.h"
+#include "orchestrator/campaign.h"
+#include "orchestrator/cli/command.h"
+#include "results_log/store.h"
+
+namespace crucible {
+namespace {
+
+using nlohmann::json;
+
+Progress ProgressTo(std::ostream& err) {
+  const std::int64_t start = SystemClock().MonotonicNs();
+  return [&err, start](const std::string& line) {
+    const std::int64_t ms = (SystemClock().MonotonicNs() - start) / 1'000'000;
+    fmt::print(err, "{:>4}:{:02} {}\n", ms / 60'000, ms / 1000 % 60, line);
+    err.flush();
+  };
+}
+
+void PrintSummary(const CampaignSummary& summary, bool as_json, std::ostream& out) {
+  if (as_json) {
+    out << json{{"name", summary.name},         {"state", summary.state},
+                {"missions", summary.missions}, {"landed", summary.landed},
+                {"experiments", summary.experiments}, {"why", summary.why}}
+               .dump(2)
+        << "\n";
+    return;
+  }
+  fmt::print(out, "campaign {} {}: {} missions, {} log entries, {} merges landed ({})\n",
+             summary.name, summary.state, summary.missions, summary.experiments, summary.landed,
+             summary.why);
+}
+
+int RunToEnd(Result<Campaign> campaign, bool as_json, std::ostream& out, std::ostream& err) {
+  if (!campaign) return Report(campaign.error(), err);
+  const auto summary = campaign->Run();
+  if (!summary) return Report(summary.error(), err);
+  PrintSummary(*summary, as_json, out);
+  return summary->state == "interrupted" ? 130 : 0;
+}
+
+// The same command in a process of its own that survives the terminal.
+int Detach(Words words, const Workspace& workspace, const std::string& name, std::ostream& out,
+           std::ostream& err) {
+  SubprocessSpec spec;
+  spec.argv = {"setsid", (workspace.programs / "crucible").string(), "campaign"};
+  spec.argv.insert(spec.argv.end(), words.begin(), words.end());
+  spec.out = spec.err = Stdio::kFile;
+  spec.log_path = workspace.home / ("campaign-" + name + ".log");
+  spec.die_with_parent = false;
+  const auto made = std::filesystem::create_directories(workspace.home);
+  (void)made;
+  auto child = Subprocess::Start(spec);
+  if (!child) return Report(child.error(), err);
+  // A mistake in the files shows within a moment; then it runs on its own.
+  const auto ended = child->Wait(std::chrono::milliseconds(1500));
+  if (ended && !ended->ok()) {
+    err << "crucible: campaign launch " << name << ": it ended with " << ended->Describe()
+        << "; see " << spec.log_path.string() << "\n";
+    return 1;
+  }
+  fmt::print(out, "campaign {} runs in process {}; its progress is in {}\n", name, child->pid(),
+             spec.log_path.string());
+  out.flush();
+  // The child outlives this process: leave without ending it.
+  ::_exit(0);
+}
+
+int Launch(const std::string& file_name, bool detach, bool as_json, std::ostream& out,
+           std::ostream& err) {
+  const auto workspace = FindWorkspace();
+  if (!workspace) return Report(workspace.error(), err);
+  const auto file = LoadCampaignFile(file_name);
+  if (!file) return Report(file.error(), err);
+  if (detach) return Detach({"launch", file->file.string()}, *workspace, file->name, out, err);
+  return RunToEnd(Campaign::Launch(*file, std::filesystem::current_path(), *workspace,
+                                   ProgressTo(err)),
+                  as_json, out, err);
+}
+
+Result<std::string> OnlyCampaign(Store* store, const std::string& name) {
+  if (!name.empty()) return name;
+  CRUCIBLE_ASSIGN(const std::vector<CampaignRow> rows, store->Campaigns());
+  if (rows.empty())
+    return Fail(ErrorKind::kNotFound, "find", "campaign", "the log has none",
+                "`crucible campaign launch FILE` starts one");
+  return rows.front().name;
+}
+
+bool HasOwner(const CampaignRow& row) { return IsAlive(ProcessIdentityFromText(row.owner)); }
+
+json MissionJson(const MissionRow& mission) {
+  return {{"id", mission.id},           {"flavour", mission.flavour},
+          {"cases", mission.cases},     {"goal", mission.goal},
+          {"state", mission.state},     {"outcome", mission.outcome},
+          {"merge", mission.merge_outcome}, {"merge_commit", mission.merge_commit}};
+}
+
+int Status(const std::string& name, bool as_json, std::ostream& out, std::ostream& err) {
+  const auto workspace = FindWorkspace();
+  if (!workspace) return Report(workspace.error(), err);
+  auto store = Store::OpenReadOnly(workspace->LogFile());
+  if (!store) return Report(store.error(), err);
+  const auto chosen = OnlyCampaign(&*store, name);
+  if (!chosen) return Report(chosen.error(), err);
+  const auto row = store->FindCampaign(*chosen);
+  if (!row) return Report(row.error(), err);
+  if (!*row)
+    return Report(Error{ErrorKind::kNotFound, "show campaign " + *chosen +
+                                                  ": the log has no such campaign; `crucible "
+                                                  "campaign status` shows the newest"},
+                  err);
+  const auto missions = store->Missions(*chosen);
+  if (!missions) return Report(missions.error(), err);
+  const bool alive = HasOwner(**row);
+  const std::string state =
+      (*row)->state == "running" && !alive ? "killed (resume it)" : (*row)->state;
+  if (as_json) {
+    json list = json::array();
+    for (const MissionRow& mission : *missions) list.push_back(MissionJson(mission));
+    out << json{{"name", *chosen}, {"target", (*row)->target}, {"state", state},
+                {"alive", alive},  {"message", (*row)->message}, {"missions", list}}
+               .dump(2)
+        << "\n";
+    return 0;
+  }
+  fmt::print(out, "campaign {} on {}: {}\n", *chosen, (*row)->target, state);
+  if (!(*row)->message.empty()) fmt::print(out, "  {}\n", (*row)->message);
+  for (const MissionRow& mission : *missions)
+    fmt::print(out, "  {:<5} {:<10} {:<18} {:<10} {:<16} {}\n", mission.id, mission.flavour,
+               fmt::format("{}", fmt::join(mission.cases, ",")), mission.state,
+               mission.merge_outcome.empty() ? mission.outcome : mission.merge_outcome,
+               mission.goal);
+  return 0;
+}
+
+// pause and stop: the running orchestrator sees the state; a dead one needs none.
+int Control(const std::string& name, const std::string& to, std::ostream& out, std::ostream& err) {
+  const auto workspace = FindWorkspace();
+  if (!workspace) return Report(workspace.error(), err);
+  auto store = Store::OpenReadOnly(workspace->LogFile());
+  if (!store) return Report(store.error(), err);
+  store = Store::Open(workspace->LogFile());
+  if (!store) return Report(store.error(), err);
+  const auto chosen = OnlyCampaign(&*store, name);
+  if (!chosen) return Report(chosen.error(), err);
+  auto moved = store->MoveCampaign(*chosen, "running", to);
+  if (moved && !*moved && to == "stopping") moved = store->MoveCampaign(*chosen, "paused", to);
+  if (!moved) return Report(moved.error(), err);
+  if (!*moved)
+    return Report(Error{ErrorKind::kConflict, fmt::format("{} {}: it is not running; `crucible "
+                                                          "campaign status {}` says what it is",
+                                                          to == "paused" ? "pause" : "stop",
+                                                          *chosen, *chosen)},
+                  err);
+  fmt::print(out, "campaign {} is {}\n", *chosen,
+             to == "paused" ? "pausing: running missions end, none begins" : "stopping");
+  return 0;
+}
+
+int Note(const std::string& name, const std::string& text, const std::vector<std::string>& cases,
+         std::ostream& out, std::ostream& err) {
+  const auto workspace = FindWorkspace();
+  if (!workspace) return Report(workspace.error(), err);
+  auto store = Store::Open(workspace->LogFile());
+  if (!store) return Report(store.error(), err);
+  const auto chosen = OnlyCampaign(&*store, name);
+  if (!chosen) return Report(chosen.error(), err);
+  const auto row = store->FindCampaign(*chosen);
+  if (!row) return Report(row.error(), err);
+  Entry entry;
+  entry.key = "note." + RandomHex(8);
+  entry.kind = EntryKind::kNote;
+  entry.time_ms = SystemClock().UnixMs();
+  entry.campaign = *chosen;
+  if (*row) entry.target = (*row)->target;
+  entry.author = UserAuthor();
+  entry.mechanism = "note";
+  entry.summary = text;
+  for (const std::string& item : cases)
+    entry.cases.push_back({.name = item, .role = "claim", .verdict = "note"});
+  const auto id = store->AddEntry(entry);
+  if (!id) return Report(id.error(), err);
+  fmt::print(out, "noted as e{}: the next briefs carry it\n", *id);
+  return 0;
+}
+
+}  // namespace
+
+int CampaignCommand(const Words& words, std::ostream& out, std::ostream& err) {
+  CLI::App app("Run a campaign and steer it", "crucible campaign");
+  app.require_subcommand(1);
+  std::string file, name, text;
+  std::vector<std::string> cases;
+  bool detach = false, as_json = false;
+  CLI::App* launch = app.add_subcommand("launch", "Start the campaign of a file and follow it");
+  launch->add_option("FILE", file, "Campaign file (TOML)")->required();
+  launch->add_flag("--detach", detach, "Run in the background; progress goes to a log file");
+  CLI::App* resume = app.add_subcommand(
+      "resume", "Take up a paused, stopped, interrupted or killed campaign where the log says");
+  CLI::App* status = app.add_subcommand("status", "Show a campaign and its missions");
+  CLI::App* pause = app.add_subcommand("pause", "Let running missions end and begin no more");
+  CLI::App* stop = app.add_subcommand("stop", "End now; what was kept stays in the log");
+  CLI::App* note = app.add_subcommand("note", "Add a remark that the next briefs carry");
+  note->add_option("TEXT", text, "The remark")->required();
+  note->add_option("--case", cases, "Cases it is about (repeatable)");
+  note->add_option("--campaign", name, "Campaign (default: the newest)");
+  for (CLI::App* command : {resume, status, pause, stop})
+    command->add_option("NAME", name, "Campaign (default: the newest)");
+  for (CLI::App* command : {launch, resume, status})
+    command->add_flag("--json", as_json, "Print the result as JSON");
+  int code = 0;
+  if (!ParseWords(&app, words, out, err, &code)) return code;
+  if (launch->parsed()) return Launch(file, detach, as_json, out, err);
+  if (status->parsed()) return Status(name, as_json, out, err);
+  if (pause->parsed()) return Control(name, "paused", out, err);
+  if (stop->parsed()) return Control(name, "stopping", out, err);
+  if (note->parsed()) return Note(name, text, cases, out, err);
+  const auto workspace = FindWorkspace();
+  if (!workspace) return Report(workspace.error(), err);
+  auto store = Store::OpenReadOnly(workspace->LogFile());
+  if (!store) return Report(store.error(), err);
+  const auto chosen = OnlyCampaign(&*store, name);
+  if (!chosen) return Report(chosen.error(), err);
+  return RunToEnd(Campaign::Resume(*chosen, std::filesystem::current_path(), *workspace,
+                                   ProgressTo(err)),
+                  as_json, out, err);
+}
+
+}  // namespace crucible

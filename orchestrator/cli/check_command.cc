@@ -1,0 +1,171 @@
+// check_command.cc: crucible check and crucible compare: the judge, for people.
+//
+// The same program, protocol and gates as an agent's and the merge's; this only builds the arms
+// (outside the lock unless the target asks otherwise) and prints the answer as a table.
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/subprocess.h"
+#include "checks/report.h"
+#include "orchestrator/baseline.h"
+#include "orchestrator/build_arm.h"
+#include "orchestrator/cli/command.h"
+#include "orchestrator/judge.h"
+#include "orchestrator/repository.h"
+
+namespace crucible {
+namespace {
+
+struct Place {
+  Workspace workspace;
+  Target target;
+  Repository repository;
+};
+
+Result<Place> OpenPlace(const std::string& target_name) {
+  CRUCIBLE_ASSIGN(const Workspace workspace, FindWorkspace());
+  CRUCIBLE_ASSIGN(const std::filesystem::path file, FindTargetFile(target_name));
+  CRUCIBLE_ASSIGN(Target target, LoadTarget(file));
+  CRUCIBLE_ASSIGN(Repository repository, Repository::Open(std::filesystem::current_path()));
+  CRUCIBLE_TRY(MakeDirectories(workspace.home));
+  return Place{workspace, std::move(target), std::move(repository)};
+}
+
+// A folder is built as it stands; anything else is a revision.
+Result<Arm> ArmOf(Place* place, const std::string& folder_or_revision) {
+  std::error_code ignored;
+  const BaselineContext context{&place->workspace, &place->target, &place->repository, ""};
+  if (!std::filesystem::is_directory(folder_or_revision, ignored)) {
+    CRUCIBLE_ASSIGN(const std::string commit, place->repository.Resolve(folder_or_revision));
+    return BaselineArm(context, commit);
+  }
+  const std::filesystem::path source = std::filesystem::canonical(folder_or_revision);
+  CRUCIBLE_ASSIGN(const std::string tip, place->repository.MainTip());
+  CRUCIBLE_ASSIGN(const Arm main, BaselineArm(context, tip));
+  BuildRequest request;
+  request.target = &place->target;
+  request.arm.name = source.filename().string();
+  request.arm.source = source;
+  request.arm.main = main.source;
+  request.arm.build = place->workspace.home / "folder-builds" / Sha256Hex(source.string()).substr(0, 16);
+  request.programs = place->workspace.programs;
+  request.log = place->workspace.home / "folder-builds" / "build.log";
+  if (place->target.build_on_device)
+    request.runner = RunnerPrefix(place->workspace, place->target.device,
+                                  place->target.build_limit_ms, "normal");
+  CRUCIBLE_TRY(MakeDirectories(request.arm.build.parent_path()));
+  return BuildArm(request);
+}
+
+// Runs the judge with its progress on this terminal and prints its answer.
+Result<int> Judge(const Place& place, std::vector<std::string> words, bool as_json,
+                  std::ostream& out) {
+  std::vector<std::string> argv = RunnerPrefix(
+      place.workspace, place.target.device, place.target.limits.job_limit_ms, "normal");
+  argv.push_back((place.workspace.programs / "crucible_check").string());
+  argv.insert(argv.end(), words.begin(), words.end());
+  SubprocessSpec spec{.argv = argv, .out = Stdio::kPipe};
+  CRUCIBLE_ASSIGN(Subprocess child, Subprocess::Start(spec));
+  UniqueFd answer = child.TakeStdout();
+  std::string text;
+  char buffer[1 << 16];
+  for (;;) {
+    const ssize_t count = ::read(answer.get(), buffer, sizeof buffer);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    text.append(buffer, static_cast<std::size_t>(count));
+  }
+  CRUCIBLE_ASSIGN(const ExitStatus status, child.Wait());
+  if (text.empty())
+    return Fail(ErrorKind::kUnavailable, "judge", words.front(),
+                fmt::format("it ended with {} and no answer", status.Describe()),
+                "read its lines above");
+  if (as_json)
+    out << text;
+  else
+    out << RenderReport(nlohmann::json::parse(text, nullptr, false)) << "\n";
+  return status.ShellCode();
+}
+
+Result<std::string> ArmFile(const Place& place, const Arm& arm, const std::string& role) {
+  const std::filesystem::path file = place.workspace.home / "folder-builds" / (role + ".arm.json");
+  CRUCIBLE_TRY(WriteFileAtomically(file, ToJson(arm).dump(2) + "\n"));
+  return file.string();
+}
+
+std::string Joined(const std::vector<std::string>& names) {
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
+struct Options {
+  std::string target = "eigh_cpu", baseline, candidate = ".", rule = "claim";
+  std::vector<std::string> cases;
+  bool quick = false, as_json = false;
+};
+
+Result<int> RunCheck(const Options& options, std::ostream& out) {
+  CRUCIBLE_ASSIGN(Place place, OpenPlace(options.target));
+  CRUCIBLE_TRY(SelectCases(place.target, options.cases));
+  CRUCIBLE_ASSIGN(const Arm candidate, ArmOf(&place, options.candidate));
+  CRUCIBLE_ASSIGN(const std::string file, ArmFile(place, candidate, "candidate"));
+  return Judge(place,
+               {"check", "--target", place.target.file.string(), "--candidate", file, "--level",
+                options.quick ? "quick" : "full"},
+               options.as_json, out);
+}
+
+Result<int> RunCompare(const Options& options, std::ostream& out) {
+  CRUCIBLE_ASSIGN(Place place, OpenPlace(options.target));
+  CRUCIBLE_ASSIGN(const std::vector<TargetCase> cases, SelectCases(place.target, options.cases));
+  CRUCIBLE_ASSIGN(const Arm baseline, ArmOf(&place, options.baseline));
+  CRUCIBLE_ASSIGN(const Arm candidate, ArmOf(&place, options.candidate));
+  CRUCIBLE_ASSIGN(const std::string first, ArmFile(place, baseline, "baseline"));
+  CRUCIBLE_ASSIGN(const std::string second, ArmFile(place, candidate, "candidate"));
+  std::vector<std::string> names;
+  for (const TargetCase& item : cases) names.push_back(item.name);
+  return Judge(place,
+               {"compare", "--target", place.target.file.string(), "--baseline", first,
+                "--candidate", second, "--cases", Joined(names), "--rule", options.rule},
+               options.as_json, out);
+}
+
+int Finish(const Result<int>& result, std::ostream& err) {
+  return result ? *result : Report(result.error(), err);
+}
+
+}  // namespace
+
+int CheckCommand(const Words& words, std::ostream& out, std::ostream& err) {
+  CLI::App app("Build a checkout and run the shared check on it", "crucible check");
+  Options options;
+  app.add_option("WHAT", options.candidate, "Folder or revision (default: this folder)");
+  app.add_option("--target", options.target, "Target name or file")->capture_default_str();
+  app.add_flag("--quick", options.quick, "The short list that runs before each measurement");
+  app.add_flag("--json", options.as_json, "Print the judge's answer as JSON");
+  int code = 0;
+  if (!ParseWords(&app, words, out, err, &code)) return code;
+  return Finish(RunCheck(options, out), err);
+}
+
+int CompareCommand(const Words& words, std::ostream& out, std::ostream& err) {
+  CLI::App app("Build two checkouts and compare them, paired", "crucible compare");
+  Options options;
+  app.add_option("A", options.baseline, "Baseline: folder or revision")->required();
+  app.add_option("B", options.candidate, "Candidate: folder or revision")->required();
+  app.add_option("--case", options.cases, "Case (repeatable; default: all)");
+  app.add_option("--rule", options.rule, "claim, screen or confirm")->capture_default_str();
+  app.add_option("--target", options.target, "Target name or file")->capture_default_str();
+  app.add_flag("--json", options.as_json, "Print the judge's answer as JSON");
+  int code = 0;
+  if (!ParseWords(&app, words, out, err, &code)) return code;
+  return Finish(RunCompare(options, out), err);
+}
+
+}  // namespace crucible

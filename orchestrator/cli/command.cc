@@ -1,0 +1,60 @@
+#include "orchestrator/cli/command.h"
+
+#include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <ostream>
+
+#include "base/paths.h"
+
+namespace crucible {
+
+int Report(const Error& error, std::ostream& err) {
+  err << "crucible: " << error.text << "\n";
+  return ExitCode(error);
+}
+
+bool ParseWords(CLI::App* app, const Words& words, std::ostream& out, std::ostream& err,
+                int* exit_code) {
+  // CLI11 takes its words last first.
+  Words reversed(words.rbegin(), words.rend());
+  try {
+    app->parse(reversed);
+    return true;
+  } catch (const CLI::ParseError& error) {
+    const int code = app->exit(error, out, err);
+    *exit_code = code == 0 ? 0 : 2;
+    return false;
+  }
+}
+
+Result<Workspace> FindWorkspace() {
+  CRUCIBLE_ASSIGN(const std::filesystem::path home,
+                  CrucibleHome(std::filesystem::current_path()));
+  return Workspace{home, ProgramDirectory()};
+}
+
+std::string UserAuthor() {
+  const passwd* user = ::getpwuid(::getuid());
+  return fmt::format("user:{}", user != nullptr ? user->pw_name : std::to_string(::getuid()));
+}
+
+Result<std::filesystem::path> FindTargetFile(const std::string& name_or_file) {
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(name_or_file, ignored))
+    return std::filesystem::absolute(name_or_file);
+  for (std::filesystem::path folder = std::filesystem::current_path();;
+       folder = folder.parent_path()) {
+    const std::filesystem::path file = folder / "missions" / "targets" / (name_or_file + ".toml");
+    if (std::filesystem::is_regular_file(file, ignored)) return file;
+    if (!folder.has_relative_path()) break;
+  }
+  return Fail(ErrorKind::kUsage, "find target", name_or_file,
+              "it is neither a file nor a missions/targets/NAME.toml above this folder",
+              "give the target file's path");
+}
+
+}  // namespace crucible

@@ -1,0 +1,42 @@
+// init_command.cc: crucible init: prepares a repository for campaigns.
+#include <fmt/ostream.h>
+
+#include <CLI/CLI.hpp>
+#include <ostream>
+
+#include "base/files.h"
+#include "orchestrator/cli/command.h"
+#include "orchestrator/repository.h"
+#include "results_log/store.h"
+
+namespace crucible {
+namespace {
+
+Result<std::filesystem::path> Init() {
+  CRUCIBLE_ASSIGN(Repository repository, Repository::Open(std::filesystem::current_path()));
+  CRUCIBLE_TRY(repository.MainTip());
+  CRUCIBLE_ASSIGN(const Workspace workspace, FindWorkspace());
+  CRUCIBLE_TRY(MakeDirectories(workspace.home));
+  // The state ignores itself, so that it never makes the repository dirty.
+  CRUCIBLE_TRY(WriteFileAtomically(workspace.home / ".gitignore", "*\n"));
+  CRUCIBLE_TRY(Store::Open(workspace.LogFile()));
+  return workspace.home;
+}
+
+}  // namespace
+
+int InitCommand(const Words& words, std::ostream& out, std::ostream& err) {
+  CLI::App app("Prepare this repository: its state folder and an empty results log",
+               "crucible init");
+  int code = 0;
+  if (!ParseWords(&app, words, out, err, &code)) return code;
+  const auto home = Init();
+  if (!home) return Report(home.error(), err);
+  fmt::print(out,
+             "state is in {}\nnext: write a target file (docs/target_protocol.md) and a campaign "
+             "file, then `crucible campaign launch FILE`\n",
+             home->string());
+  return 0;
+}
+
+}  // namespace crucible

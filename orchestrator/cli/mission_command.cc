@@ -1,0 +1,142 @@
+// mission_command.cc: crucible mission list | show | add | approve
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "orchestrator/agents/mission_folder.h"
+#include "orchestrator/cli/command.h"
+#include "orchestrator/integrate.h"
+#include "results_log/store.h"
+
+namespace crucible {
+namespace {
+
+using nlohmann::json;
+
+json AsJson(const MissionRow& row) {
+  return {{"id", row.id},
+          {"campaign", row.campaign},
+          {"target", row.target},
+          {"flavour", row.flavour},
+          {"goal", row.goal},
+          {"cases", row.cases},
+          {"state", row.state},
+          {"outcome", row.outcome},
+          {"merge_outcome", row.merge_outcome},
+          {"base_commit", row.base_commit},
+          {"best_commit", row.best_commit},
+          {"merge_commit", row.merge_commit},
+          {"report", row.report},
+          {"settings", json::parse(row.settings, nullptr, false)},
+          {"spend", json::parse(row.spend, nullptr, false)}};
+}
+
+int List(Store* store, const std::string& campaign, bool as_json, std::ostream& out,
+         std::ostream& err) {
+  const auto rows = store->Missions(campaign);
+  if (!rows) return Report(rows.error(), err);
+  if (as_json) {
+    json list = json::array();
+    for (const MissionRow& row : *rows) list.push_back(AsJson(row));
+    out << list.dump(2) << "\n";
+    return 0;
+  }
+  for (const MissionRow& row : *rows)
+    fmt::print(out, "{:<5} {:<12} {:<10} {:<18} {:<9} {:<11} {}\n", row.id, row.campaign,
+               row.flavour, fmt::format("{}", fmt::join(row.cases, ",")), row.state, row.outcome,
+               row.merge_outcome);
+  return 0;
+}
+
+int Show(Store* store, const Workspace& workspace, const std::string& id, bool as_json,
+         std::ostream& out, std::ostream& err) {
+  const auto row = store->FindMission(id);
+  if (!row) return Report(row.error(), err);
+  if (!*row)
+    return Report(Error{ErrorKind::kNotFound, "show mission " + id + ": the log has no such "
+                                              "mission; `crucible mission list` shows them"},
+                  err);
+  if (as_json) {
+    out << AsJson(**row).dump(2) << "\n";
+    return 0;
+  }
+  fmt::print(out, "{} ({}), campaign {}: {} {} {}\n", id, (*row)->flavour, (*row)->campaign,
+             (*row)->state, (*row)->outcome, (*row)->merge_outcome);
+  fmt::print(out, "base {}  best {}  merge {}\n", (*row)->base_commit, (*row)->best_commit,
+             (*row)->merge_commit);
+  if (!(*row)->report.empty()) fmt::print(out, "report: {}\n", (*row)->report);
+  if (const auto text = ReadFile(workspace.Mission(id) / "mission.md"))
+    fmt::print(out, "\n{}", *text);
+  return 0;
+}
+
+int Add(Store* store, MissionRow row, std::ostream& out, std::ostream& err) {
+  const auto campaigns = store->Campaigns();
+  if (!campaigns) return Report(campaigns.error(), err);
+  if (row.campaign.empty() && !campaigns->empty()) row.campaign = campaigns->front().name;
+  for (const CampaignRow& campaign : *campaigns)
+    if (campaign.name == row.campaign) row.target = campaign.target;
+  if (row.target.empty())
+    return Report(Error{ErrorKind::kUsage, "add mission: the log has no campaign " + row.campaign +
+                                               "; launch one first"},
+                  err);
+  row.state = "planned";
+  row.planned_ms = SystemClock().UnixMs();
+  row.settings = json{{"added_by", UserAuthor()}}.dump();
+  const auto id = store->AddMission(row);
+  if (!id) return Report(id.error(), err);
+  fmt::print(out, "{} added: the campaign takes it before its own choices\n", *id);
+  return 0;
+}
+
+int Approve(const Workspace& workspace, const std::string& id, std::ostream& out,
+            std::ostream& err) {
+  const auto order = ReadMissionOrder(workspace.Mission(id) / "mission.json");
+  if (!order) return Report(order.error(), err);
+  const auto result = Integrate(*order, true);
+  if (!result) return Report(result.error(), err);
+  fmt::print(out, "{}: {}: {}\n", id, result->outcome, result->text);
+  return result->outcome == "landed" ? 0 : 1;
+}
+
+}  // namespace
+
+int MissionCommand(const Words& words, std::ostream& out, std::ostream& err) {
+  CLI::App app("List, show and add missions", "crucible mission");
+  app.require_subcommand(1);
+  bool as_json = false;
+  std::string id;
+  MissionRow row;
+  row.flavour = "proposer";
+  CLI::App* list = app.add_subcommand("list", "All missions, oldest first");
+  list->add_option("--campaign", row.campaign, "Only of this campaign");
+  CLI::App* show = app.add_subcommand("show", "One mission: state, report, text and brief");
+  show->add_option("ID", id, "Mission, e.g. m3")->required();
+  CLI::App* add = app.add_subcommand("add", "Add a mission that goes before the planner's own");
+  add->add_option("--case", row.cases, "Case to improve (repeatable)")->required();
+  add->add_option("--goal", row.goal, "What to do, in a sentence")->required();
+  add->add_option("--flavour", row.flavour, "proposer, kernel, explorer, precision, simplifier");
+  add->add_option("--campaign", row.campaign, "Campaign (default: the newest)");
+  CLI::App* approve = app.add_subcommand(
+      "approve", "Merge what waits for a person; it is judged again on today's main");
+  approve->add_option("ID", id, "Mission, e.g. m3")->required();
+  for (CLI::App* command : {list, show}) command->add_flag("--json", as_json, "Print JSON");
+  int code = 0;
+  if (!ParseWords(&app, words, out, err, &code)) return code;
+  const auto workspace = FindWorkspace();
+  if (!workspace) return Report(workspace.error(), err);
+  auto store = add->parsed() ? Store::Open(workspace->LogFile())
+                             : Store::OpenReadOnly(workspace->LogFile());
+  if (!store) return Report(store.error(), err);
+  if (list->parsed()) return List(&*store, row.campaign, as_json, out, err);
+  if (show->parsed()) return Show(&*store, *workspace, id, as_json, out, err);
+  if (add->parsed()) return Add(&*store, row, out, err);
+  return Approve(*workspace, id, out, err);
+}
+
+}  // namespace crucible

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# demo.sh: a real campaign in miniature (run by ./dev demo, which builds first).
+#
+# Clones this repository's HEAD to build/demo/crucible, so that your own branches stay where they are,
+# launches missions/campaigns/demo.toml there, and prints what came of it.
+set -euo pipefail
+cd "$(dirname "$(readlink -f "$0")")/.."
+root=$PWD
+place=$root/build/demo
+crucible=$root/build/bin/crucible
+
+unset CRUCIBLE_HOME CRUCIBLE_GPU_TOKEN 2>/dev/null || true
+rm -rf "$place"
+mkdir -p "$place"
+if git -C "$root" rev-parse -q --verify HEAD >/dev/null 2>&1; then
+  git clone -q --no-hardlinks "$root" "$place/crucible"
+  git -C "$place/crucible" checkout -q -B main
+else
+  # A source archive without history: its own first commit.
+  mkdir "$place/crucible"
+  tar -C "$root" --exclude=./build --exclude=./build-* -cf - . | tar -C "$place/crucible" -xf -
+  git -C "$place/crucible" init -q -b main
+  git -C "$place/crucible" add -A
+  git -C "$place/crucible" -c user.name=demo -c user.email=demo@localhost commit -q -m "Start"
+fi
+cd "$place/crucible"
+# Nobody works in this clone: with no branch checked out, merges move main and touch no file.
+git checkout -q --detach
+
+"$crucible" init
+"$crucible" campaign launch missions/campaigns/demo.toml "$@"
+
+echo
+echo "== what was kept =="
+"$crucible" log query --kind win --target eigh_cpu
+echo
+echo "== what was rejected, and why =="
+"$crucible" log query --kind loss --kind null --kind inconclusive --kind refused --kind crashed --target eigh_cpu
+echo
+echo "== per case =="
+"$crucible" log records --target eigh_cpu
+echo
+"$crucible" dashboard --target eigh_cpu --out "$place/dashboard.html"
+echo
+echo "merges on the demo's main: git -C build/demo/crucible log --first-parent --oneline main"
+git log --first-parent --oneline main | head -12
+echo
+echo "dashboard: $place/dashboard.html"

@@ -1,0 +1,355 @@
+// The judge against harnesses that behave, misbehave and make their times up.
+#include "checks/judge/judge.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "checks/report.h"
+
+namespace crucible::judge {
+namespace {
+
+using decide::Verdict;
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+const char kTarget[] = R"(name = "fake"
+device = "cpu"
+[paths]
+editable = ["kernel/"]
+[harness]
+command = [")" CRUCIBLE_FAKE_HARNESS R"(", "{build}/plan"]
+[[peer]]
+name = "library"
+command = [")" CRUCIBLE_FAKE_HARNESS R"(", "{source}/peer_plan"]
+[[case]]
+name = "small"
+params = { n = 32 }
+[[case]]
+name = "large"
+params = { n = 512 }
+[[check]]
+params = { kind = ["dense", "zero"], n = 8 }
+level = "quick"
+[[check]]
+params = { kind = "wide", n = [3, 5] }
+[limits]
+request_limit = "2s"
+)";
+
+class Judge : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = *MakeTemporaryDirectory("judge-test");
+    auto target = ParseTarget(kTarget, folder_ / "t.toml");
+    ASSERT_TRUE(target) << target.error().text;
+    request_.target = *target;
+    request_.seed = 7;
+    request_.baseline = MakeArm("main", "time_us 100\ntime_us.large 4000\n");
+  }
+  void TearDown() override { (void)RemoveTree(folder_); }
+
+  Arm MakeArm(const std::string& name, const std::string& plan) {
+    const fs::path build = folder_ / name;
+    EXPECT_TRUE(WriteFileAtomically(build / "plan", plan));
+    return {.name = name,
+            .source = folder_,
+            .build = build,
+            .main = folder_,
+            .source_hash = "hash of " + name};
+  }
+
+  Request With(const std::string& candidate_plan) {
+    Request request = request_;
+    request.candidate = MakeArm("m1", candidate_plan);
+    return request;
+  }
+
+  fs::path folder_;
+  Request request_;
+};
+
+TEST_F(Judge, AcceptsAFasterArmAndSaysByHowMuch) {
+  Request request = With("time_us 97\n");
+  request.cases = {"small"};
+  const auto report = RunCompare(request);
+  ASSERT_TRUE(report) << report.error().text;
+  EXPECT_EQ(report->verdict, Verdict::kAccepted) << report->reason;
+  EXPECT_EQ(report->ExitCode(), 0);
+  const nlohmann::json json = ToJson(*report);
+  const auto& row = json["cases"].at(0);
+  EXPECT_NEAR(row["ratio"].get<double>(), 0.97, 0.005);
+  EXPECT_LT(row["ratio_high"].get<double>(), 1);
+  EXPECT_EQ(row["role"], "claim");
+  EXPECT_EQ(row["units"], 11);
+  EXPECT_EQ(json["conditions"]["compiler"], "none");
+  EXPECT_EQ(json["conditions"]["clock"], "unlocked");
+  EXPECT_EQ(json["seed"], 7);
+  EXPECT_EQ(json["baseline"]["source_hash"], "hash of main");
+  EXPECT_EQ(json["candidate"]["source_hash"], "hash of m1");
+}
+
+TEST_F(Judge, DoesNotAcceptAnArmOfTheSameSpeed) {
+  Request request = With("time_us 100\ntime_us.large 4000\nbuilt again\n");
+  for (const char* rule : {"claim", "screen", "confirm"}) {
+    request.rule = rule;
+    const auto report = RunCompare(request);
+    ASSERT_TRUE(report) << report.error().text;
+    EXPECT_NE(report->verdict, Verdict::kAccepted) << rule << ": " << report->reason;
+    EXPECT_EQ(report->ExitCode(), 1);
+  }
+}
+
+TEST_F(Judge, MeasuresNothingWhenBothArmsAreTheSameBytes) {
+  Request request = With("time_us 90\nsha same\n");
+  request.baseline = MakeArm("twin", "time_us 100\nsha same\n");
+  const auto report = RunCompare(request);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->verdict, Verdict::kNoDifference);
+  EXPECT_THAT(report->reason, HasSubstr("byte for byte"));
+}
+
+TEST_F(Judge, RejectsASlowerArm) {
+  Request request = With("time_us 103\n");
+  request.cases = {"small"};
+  const auto report = RunCompare(request);
+  ASSERT_TRUE(report);
+  EXPECT_NE(report->verdict, Verdict::kAccepted);
+  EXPECT_EQ(report->verdict, Verdict::kRejected) << report->reason;
+}
+
+TEST_F(Judge, AClaimHoldsOnlyWhenEveryClaimedCaseIsFaster) {
+  Request request = With("time_us 95\ntime_us.large 4000\n");
+  const auto report = RunCompare(request);
+  ASSERT_TRUE(report);
+  EXPECT_NE(report->verdict, Verdict::kAccepted);
+  EXPECT_EQ(report->cases.at(0).verdict, Verdict::kAccepted);
+  EXPECT_THAT(report->reason, HasSubstr("large"));
+}
+
+TEST_F(Judge, FlagsAGainThatIsTooGood) {
+  Request request = With("time_us 5\n");
+  request.cases = {"small"};
+  const auto report = RunCompare(request);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->verdict, Verdict::kFlagged) << report->reason;
+  EXPECT_EQ(report->ExitCode(), 1);
+}
+
+TEST_F(Judge, RefusesWhenTheBaselineDriftsAgainstItself) {
+  Request request = With("time_us 90\ndrift 0.06\n");
+  request.baseline = MakeArm("drifting", "time_us 100\ndrift 0.06\n");
+  request.cases = {"small"};
+  const auto report = RunCompare(request);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->verdict, Verdict::kRefused) << report->reason;
+  EXPECT_THAT(report->reason, HasSubstr("drifted"));
+}
+
+TEST_F(Judge, RefusesOnADeviceThatIsHeldBack) {
+  Request request = With("time_us 90\nmode throttled\n");
+  request.cases = {"small"};
+  const auto report = RunCompare(request);
+  ASSERT_TRUE(report);
+  EXPECT_NE(report->verdict, Verdict::kAccepted);
+  EXPECT_EQ(report->verdict, Verdict::kRefused) << report->reason;
+}
+
+struct Mischief {
+  std::string mode;
+  Verdict verdict;
+  std::string says;
+};
+
+TEST_F(Judge, NamesWhatTheCandidateDidWrong) {
+  const std::vector<Mischief> list = {
+      {"crash_hello", Verdict::kCrashed, "signal 6"},
+      {"crash_slot", Verdict::kCrashed, "signal 6"},
+      {"hang_slot", Verdict::kCrashed, "no reply in 0.3 s"},
+      {"malformed_slot", Verdict::kCrashed, "calls 31, median"},
+      {"unverified", Verdict::kCheckFailed, "output 5 holds NaN"},
+      {"refuse_prepare", Verdict::kCheckFailed, "input 3: orthogonality 512"},
+      {"old_protocol", Verdict::kCrashed, "protocol"},
+      {"no_target", Verdict::kCrashed, "'other', not 'fake'"},
+  };
+  for (const Mischief& mischief : list) {
+    Request request = With("time_us 90\nmode " + mischief.mode + "\n");
+    request.cases = {"small"};
+    request.quick_check = false;
+    request.target.limits.request_limit_ms = 300;
+    const auto report = RunCompare(request);
+    ASSERT_TRUE(report) << mischief.mode << report.error().text;
+    EXPECT_EQ(report->verdict, mischief.verdict) << mischief.mode << ": " << report->reason;
+    EXPECT_THAT(report->reason, HasSubstr(mischief.says)) << mischief.mode;
+    EXPECT_THAT(report->reason, HasSubstr("candidate m1")) << mischief.mode;
+    EXPECT_EQ(report->ExitCode(), 1) << mischief.mode;
+  }
+}
+
+TEST_F(Judge, ABrokenBaselineIsNoVerdictOnTheCandidate) {
+  Request request = With("time_us 90\n");
+  request.baseline = MakeArm("broken", "time_us 100\nmode crash_slot\n");
+  const auto report = RunCompare(request);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->ExitCode(), 3);
+  EXPECT_THAT(report->error, HasSubstr("baseline broken"));
+  EXPECT_FALSE(ToJson(*report)["pass"].get<bool>());
+}
+
+TEST_F(Judge, AMissingHarnessIsTheMachinesFault) {
+  Request request = With("time_us 90\n");
+  request.target.harness = {"/no/such/harness"};
+  const auto report = RunCheck(request);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->ExitCode(), 3);
+  EXPECT_THAT(report->error, HasSubstr("/no/such/harness"));
+}
+
+TEST_F(Judge, RunsAllChecksAndReportsEachFailure) {
+  Request request = With("mode wrong_check\n");
+  const auto report = RunCheck(request);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->verdict, Verdict::kCheckFailed);
+  ASSERT_EQ(report->checks.size(), 4u);
+  for (const CheckRow& row : report->checks) {
+    EXPECT_FALSE(row.result.pass);
+    EXPECT_THAT(row.result.reason, HasSubstr("812"));
+  }
+  EXPECT_EQ(ToJson(*report)["checks"][0]["margins"]["eigen"], 812);
+  request.level = CheckLevel::kQuick;
+  EXPECT_EQ(RunCheck(request)->checks.size(), 2u);
+}
+
+TEST_F(Judge, OneCrashingCheckDoesNotHideTheOthers) {
+  Request request = With("mode crash_check\nonly zero n=8\n");
+  request.candidate = MakeArm("m2", "mode crash_check\nonly zero\n");
+  request.target.checks[1].name = "zero";
+  const auto report = RunCheck(request);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->verdict, Verdict::kCrashed);
+  ASSERT_EQ(report->checks.size(), 4u);
+  EXPECT_TRUE(report->checks[0].result.pass);
+  EXPECT_FALSE(report->checks[1].result.pass);
+  EXPECT_THAT(report->checks[1].result.reason, HasSubstr("about to read past the end"));
+  EXPECT_TRUE(report->checks[3].result.pass);
+}
+
+TEST_F(Judge, PassingChecksKeepTheirMargins) {
+  const auto report = RunCheck(With("time_us 90\n"));
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->ExitCode(), 0) << report->reason;
+  EXPECT_EQ(ToJson(*report)["checks"][3]["limits"]["eigen"], 200);
+}
+
+TEST_F(Judge, QuickChecksComeBeforeAnyMeasurement) {
+  const auto report = RunCompare(With("time_us 50\nmode wrong_check\n"));
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->verdict, Verdict::kCheckFailed);
+  EXPECT_EQ(report->checks.size(), 2u);
+  EXPECT_TRUE(report->cases.empty());
+}
+
+TEST_F(Judge, TheRatchetCatchesOneSlowCase) {
+  const auto report = RunRatchet(With("time_us 90\ntime_us.large 4200\n"));
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->verdict, Verdict::kRejected) << report->reason;
+  EXPECT_EQ(report->cases.at(0).verdict, Verdict::kAccepted);
+  EXPECT_EQ(report->cases.at(1).verdict, Verdict::kRejected);
+  EXPECT_DOUBLE_EQ(report->cases.at(0).limit, 0.04) << "short cases get the short limit";
+  EXPECT_DOUBLE_EQ(report->cases.at(1).limit, 0.02);
+}
+
+TEST_F(Judge, TheGatePassesAClaimWhoseOtherCasesHold) {
+  Request request = With("time_us 95\ntime_us.large 4010\n");
+  request.claims = {"small"};
+  const auto report = RunGate(request);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->verdict, Verdict::kAccepted) << report->reason;
+  EXPECT_EQ(report->checks.size(), 4u);
+  ASSERT_EQ(report->cases.size(), 2u);
+  EXPECT_EQ(report->cases[0].role, "claim");
+  EXPECT_EQ(report->cases[1].role, "ratchet");
+}
+
+TEST_F(Judge, TheGateFailsAClaimThatSlowsAnotherCase) {
+  Request request = With("time_us 95\ntime_us.large 4200\n");
+  request.claims = {"small"};
+  const auto report = RunGate(request);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->verdict, Verdict::kRejected) << report->reason;
+  EXPECT_THAT(report->reason, HasSubstr("large"));
+}
+
+TEST_F(Judge, TheGateWithoutClaimsIsCheckAndRatchet) {
+  const auto report = RunGate(With("time_us 100\ntime_us.large 4000\nsimpler\n"));
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->verdict, Verdict::kAccepted) << report->reason;
+  EXPECT_EQ(report->cases.size(), 2u);
+}
+
+TEST_F(Judge, MeasuresEveryCaseAndItsPeers) {
+  ASSERT_TRUE(WriteFileAtomically(folder_ / "peer_plan", "time_us 130\n"));
+  Request request = With("time_us 90\n");
+  request.with_peers = true;
+  const auto report = RunMeasure(request);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->ExitCode(), 0) << report->reason;
+  ASSERT_EQ(report->cases.size(), 2u);
+  EXPECT_NEAR(report->cases[0].median_us, 90, 1);
+  EXPECT_LE(report->cases[0].low_us, report->cases[0].median_us);
+  ASSERT_EQ(report->peers.size(), 2u);
+  EXPECT_NEAR(report->peers[0].median_us, 130, 2);
+  const std::string table = RenderReport(ToJson(*report));
+  EXPECT_THAT(table, HasSubstr("library"));
+  EXPECT_THAT(table, HasSubstr("small"));
+}
+
+TEST_F(Judge, APeerThatFailsIsNotedAndHarmsNobody) {
+  ASSERT_TRUE(WriteFileAtomically(folder_ / "peer_plan", "mode crash_slot\n"));
+  Request request = With("time_us 90\n");
+  request.with_peers = true;
+  const auto report = RunMeasure(request);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->ExitCode(), 0) << report->reason;
+  EXPECT_THAT(report->peers.at(0).error, HasSubstr("peer library"));
+}
+
+TEST_F(Judge, TheSameSeedGivesTheSameDecision) {
+  Request request = With("time_us 99\nnoise 0.01\n");
+  request.cases = {"small"};
+  request.rule = "screen";
+  const auto first = RunCompare(request), second = RunCompare(request);
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(ToJson(*first)["cases"], ToJson(*second)["cases"]);
+}
+
+TEST_F(Judge, AMissingBaselineOrCaseIsAUsageError) {
+  Request request = With("time_us 90\n");
+  request.cases = {"huge"};
+  EXPECT_EQ(RunCompare(request).error().kind, ErrorKind::kUsage);
+  request.cases = {};
+  request.baseline.reset();
+  EXPECT_EQ(RunCompare(request).error().kind, ErrorKind::kUsage);
+  request.rule = "guess";
+  EXPECT_EQ(RunCompare(request).error().kind, ErrorKind::kUsage);
+}
+
+TEST(Report, RendersAPairedReport) {
+  const nlohmann::json json = nlohmann::json::parse(R"({"op":"compare","verdict":"accepted",
+    "reason":"n32: faster","wall_ms":5300,"seed":3,"checks":[{"case":"dense n=8","pass":false,
+    "reason":"eigen 812"}],"cases":[{"case":"n32","role":"claim","verdict":"accepted",
+    "before_us":120.5,"after_us":110.25,"ratio":0.915,"ratio_low":0.91,"ratio_high":0.92,
+    "rounds":11,"wins":11,"reason":"faster"}]})");
+  const std::string table = RenderReport(json);
+  for (const char* expected : {"compare: accepted", "0.9150", "0.9100 … 0.9200", "120.5",
+                               "dense n=8", "eigen 812", "5.3 s", "seed 3"})
+    EXPECT_THAT(table, HasSubstr(expected));
+  EXPECT_THAT(RenderReport(nlohmann::json::array()), HasSubstr("not a report"));
+}
+
+}  // namespace
+}  // namespace crucible::judge

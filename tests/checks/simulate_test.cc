@@ -1,0 +1,132 @@
+// What goes wrong with simple rules on a noisy device, and that ours does not do it. Every run is
+// seeded: the figures are the same on every machine with the same standard library.
+#include "checks/decide/simulate.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace crucible::decide {
+namespace {
+
+constexpr std::uint64_t kSeed = 20;
+constexpr int kThreads = 2;
+constexpr int kSearch = 300;  // null candidates of one search
+
+double FalseAccepts(Method method, const NoiseModel& model, std::int64_t trials) {
+  return kSearch * Simulate(method, model, 0, trials, kSeed, kThreads).Share();
+}
+
+NoiseModel Model(const std::string& start) {
+  for (const NoiseModel& model : StandardModels())
+    if (model.name.starts_with(start)) return model;
+  ADD_FAILURE() << "no noise model starts with " << start;
+  return {};
+}
+
+TEST(SimpleRules, OneBoostedRoundCarriesFastestOfThree) {
+  EXPECT_TRUE(FastestOfThreeAccepts({100, 100, 100}, {80, 100, 100}));
+  EXPECT_FALSE(WinEveryRoundAccepts({100, 100, 100}, {80, 100, 100}));
+  // Ours, on rounds of which one holds such a boost: nothing is accepted.
+  Comparison comparison(ClaimRule(0.003));
+  std::optional<Decision> decision;
+  for (int i = 0; i < 60 && !decision; ++i) {
+    const double noise = 0.002 * std::sin(i * 2.4);
+    Round round{.a_first_us = 100,
+                .a_second_us = 100 * (1 + noise),
+                .b_first_us = 100 * (1 - noise),
+                .b_second_us = 100,
+                .pair = i};
+    if (i == 3) round.b_first_us = 80;
+    decision = comparison.Add(round);
+  }
+  ASSERT_TRUE(decision);
+  EXPECT_EQ(decision->verdict, Verdict::kNoDifference) << decision->reason;
+}
+
+TEST(SimpleRules, WinningThreeRoundsLetsEveryEighthNullCandidateThrough) {
+  EXPECT_NEAR(FalseAccepts(Method::kWinEveryRound, Model("noise"), 40'000), 37.5, 3);
+}
+
+TEST(SimpleRules, FastestOfThreeAcceptsHalfOfAllNullCandidates) {
+  EXPECT_NEAR(FalseAccepts(Method::kFastestOfThree, Model("noise"), 40'000), 150, 6);
+}
+
+TEST(SimpleRules, AColdStartIsAGainToFastestOfThree) {
+  EXPECT_GT(FalseAccepts(Method::kFastestOfThree, Model("cold start"), 10'000), 250);
+  EXPECT_LE(FalseAccepts(Method::kSearch, Model("cold start"), 10'000), 0.2);
+}
+
+TEST(SimpleRules, TheBestOf300NullCandidatesShowsAGain) {
+  // Five rounds each, keeping whichever measured fastest.
+  double best_mean = 0;
+  constexpr int kSearches = 20;
+  for (int search = 0; search < kSearches; ++search) {
+    double best = 0;
+    for (int candidate = 0; candidate < kSearch; ++candidate) {
+      SimulatedDevice device(Model("noise"), 0, kSeed + 1000 * search + candidate);
+      double sum = 0;
+      for (int round = 0; round < 5; ++round) sum += SimulateRound(device, 0).Difference();
+      best = std::min(best, sum / 5);
+    }
+    best_mean += -best / kSearches;
+  }
+  EXPECT_NEAR(best_mean, 0.0078, 0.002) << "a null search seems to find this gain";
+}
+
+TEST(OurRule, ReportsTheConfirmationsEstimateWithoutWinnersCurse) {
+  double sum = 0;
+  int accepted = 0;
+  for (std::uint64_t i = 0; i < 300; ++i) {
+    SimulatedDevice device(Model("noise"), 0.01, kSeed + i);
+    const Trial trial = Try(Method::kSearch, device);
+    if (!trial.accepted) continue;
+    ++accepted;
+    sum += trial.estimate;
+  }
+  ASSERT_GT(accepted, 200);
+  EXPECT_NEAR(-sum / accepted, 0.01005, 0.0008);
+}
+
+TEST(OurRule, FindsOnePercentInSixTenthsOfNoise) {
+  EXPECT_GE(Simulate(Method::kSearch, Model("noise"), 0.01, 1000, kSeed, kThreads).Share(), 0.9);
+}
+
+TEST(OurRule, FindsOnePercentAmongBoosts) {
+  EXPECT_GE(Simulate(Method::kSearch, Model("boosts"), 0.01, 1000, kSeed, kThreads).Share(), 0.8);
+}
+
+TEST(OurRule, StaysUnderItsErrorUnderEveryModelAndUnder30SlotsPerNull) {
+  // 0.05 in 300 would be one accept in 6,000: the table of docs/results/decisions.md counts over
+  // many more; here three accepts in 6,000 say that something broke (chance below 2 % each model).
+  for (const NoiseModel& model : StandardModels()) {
+    const Tally tally = Simulate(Method::kSearch, model, 0, 6'000, kSeed, kThreads);
+    EXPECT_LT(tally.accepted, 4) << model.name;
+    EXPECT_LE(tally.slots / static_cast<double>(tally.trials), 30) << model.name;
+  }
+}
+
+TEST(OurRule, TheConfirmationAloneHoldsItsSize) {
+  const Rule rule = ConfirmRule(0.003);
+  EXPECT_LE(rule.Alpha(), 4.2e-4);
+  // A screen that lets 0.4 of all null candidates through still leaves 0.05 in 300.
+  EXPECT_LE(0.4 * rule.Alpha() * kSearch, 0.0505);
+}
+
+TEST(OurRule, ADriftOf12_5PercentInTheControlIsRefused) {
+  NoiseModel model = Model("noise");
+  model.trend = 0.06;  // the baseline's second slot is two slots later on average
+  const Tally tally = Simulate(Method::kClaim, model, 0.02, 400, kSeed, kThreads);
+  EXPECT_EQ(tally.accepted, 0);
+  EXPECT_GT(tally.refused, 380);
+}
+
+TEST(Simulate, DoesNotDependOnTheNumberOfThreads) {
+  const Tally one = Simulate(Method::kSearch, Model("placement"), 0.01, 300, kSeed, 1);
+  const Tally three = Simulate(Method::kSearch, Model("placement"), 0.01, 300, kSeed, 3);
+  EXPECT_EQ(one.accepted, three.accepted);
+  EXPECT_EQ(one.slots, three.slots);
+}
+
+}  // namespace
+}  // namespace crucible::decide

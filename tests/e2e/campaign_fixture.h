@@ -1,0 +1,110 @@
+// campaign_fixture.h: a throw-away repository with the transpose example and the real programs.
+//
+// Nothing is faked: git, the compiler, gpu_run, the judge and `crucible` itself run as a person would
+// run them; only the place is temporary (repository, state, device locks).
+#pragma once
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/process_identity.h"
+#include "base/subprocess.h"
+
+namespace crucible {
+
+class CampaignFixture : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = MakeTemporaryDirectory("crucible_e2e_").value();
+    repository_ = root_ / "repo";
+    mark_ = RandomHex(8);
+    std::filesystem::create_directories(repository_ / "examples");
+    std::filesystem::copy(std::filesystem::path(CRUCIBLE_SOURCE_DIR) / "examples/transpose",
+                          repository_ / "examples/transpose",
+                          std::filesystem::copy_options::recursive);
+    Git({"init", "-q", "-b", "main"});
+    Git({"config", "user.name", "test"});
+    Git({"config", "user.email", "test@localhost"});
+    Commit("Start");
+  }
+
+  void TearDown() override {
+    EXPECT_TRUE(ProcessesWithEnvironment("CRUCIBLE_E2E", mark_).empty())
+        << "processes were left behind";
+    KillByEnvironment("CRUCIBLE_E2E", mark_, 5000);
+    EXPECT_TRUE(RemoveTree(root_));
+  }
+
+  SubprocessSpec Spec(std::vector<std::string> words) {
+    SubprocessSpec spec;
+    spec.argv = std::move(words);
+    spec.directory = repository_;
+    spec.environment = {{"CRUCIBLE_LOCK_DIR", (root_ / "locks").string()},
+                        {"CRUCIBLE_E2E", mark_}};
+    spec.unset = {"CRUCIBLE_HOME", "CRUCIBLE_GPU_TOKEN", "ANTHROPIC_API_KEY", "OPENAI_API_KEY",
+                  "OPENAI_BASE_URL"};
+    return spec;
+  }
+
+  // `crucible WORDS…` in the repository, at most five minutes.
+  Captured Crucible(std::vector<std::string> words) {
+    words.insert(words.begin(), std::string(CRUCIBLE_BIN_DIR) + "/crucible");
+    auto run = RunCaptured(Spec(std::move(words)), std::chrono::minutes(5));
+    EXPECT_TRUE(run) << (run ? "" : run.error().text);
+    EXPECT_FALSE(run->timed_out) << run->err;
+    return run ? *run : Captured{};
+  }
+
+  std::string Git(std::vector<std::string> words) {
+    words.insert(words.begin(), "git");
+    const auto run = RunCaptured(Spec(std::move(words)), std::chrono::minutes(1));
+    EXPECT_TRUE(run && run->status.ok()) << (run ? run->err : run.error().text);
+    std::string text = run ? run->out : "";
+    while (!text.empty() && text.back() == '\n') text.pop_back();
+    return text;
+  }
+
+  void Commit(const std::string& message) {
+    Git({"add", "-A"});
+    Git({"commit", "-q", "-m", message});
+  }
+
+  nlohmann::json Query(std::vector<std::string> words) {
+    words.insert(words.begin(), {"log", "query", "--json"});
+    const Captured run = Crucible(std::move(words));
+    EXPECT_TRUE(run.status.ok()) << run.err;
+    return nlohmann::json::parse(run.out, nullptr, false);
+  }
+
+  // Changes a line of a file of the repository.
+  void Replace(const std::string& file, const std::string& from, const std::string& to) {
+    std::string text = ReadFile(repository_ / file).value();
+    const std::size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << file << " has no " << from;
+    text.replace(at, from.size(), to);
+    ASSERT_TRUE(WriteFileAtomically(repository_ / file, text));
+  }
+
+  // Nothing of the campaign's own is left in git, and the repository is sound.
+  void ExpectTidy() {
+    EXPECT_EQ(Git({"worktree", "list", "--porcelain"}).find(".crucible"), std::string::npos)
+        << Git({"worktree", "list"});
+    EXPECT_EQ(Git({"branch", "--list", "crucible/*"}), "");
+    EXPECT_EQ(Git({"status", "--porcelain"}), "");
+    Git({"fsck", "--no-dangling"});
+  }
+
+  std::filesystem::path root_, repository_;
+  std::string mark_;
+};
+
+}  // namespace crucible
