@@ -142,7 +142,10 @@ std::string CpuHarness::JudgePoisoned(GuardedSolver* solver, const EighCase& par
       JudgeBatch(batch, n, dirty.data(), got.eigenvalues.data(), got.eigenvectors.data(),
                  got.info.data(), options_.threads, poisoned);
   *margins = MarginsJson(verdict.margins);
-  if (!verdict.pass) return "beside a NaN or infinite matrix: " + verdict.reason;
+  if (!verdict.pass) {
+    const std::string late = solver->LateWrite(got, 200);
+    return "beside a NaN or infinite matrix: " + (late.empty() ? verdict.reason : late);
+  }
   const float* l = got.eigenvalues.data() + poisoned * n;
   const float* q = got.eigenvectors.data() + poisoned * n * n;
   if (got.info[poisoned] == 0)

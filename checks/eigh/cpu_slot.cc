@@ -25,7 +25,7 @@ constexpr double kInputBytesTarget = 256e6;
 constexpr std::int64_t kMostInputs = 8;
 constexpr double kPrepareFlops = 4e9;
 constexpr double kFlopsPerEntryTimesN = 12;  // making, solving and judging: about 12 n^3 a matrix
-// A full sweep of the last-level cache goes before a call this many times as long.
+// A full sweep of the last-level cache goes before a call (or a slot) this many times as long.
 constexpr std::int64_t kSweepWorth = 5;
 constexpr double kStealLimit = 0.05;  // share of the CPUs that marks a slot as throttled
 
@@ -59,6 +59,7 @@ struct CpuHarness::Prepared {
 };
 
 struct CpuHarness::SlotTimes {
+  std::int64_t budget_ns = 0;
   std::vector<std::int64_t> call_ns;
   std::int64_t background_ns = 0;  // CPU time other threads spent between calls
 };
@@ -107,12 +108,12 @@ std::string CpuHarness::TimedCall(SlotTimes* times, bool full_gates) {
 
   const std::int64_t sweep_start = MonotonicNs();
   cold_->SweepPrivate();
-  // What a full sweep would cost, from what this part of it did.
-  const std::int64_t sweep_ns =
-      (MonotonicNs() - sweep_start) * cold_->SweepBytesRatio();
-  if (times->call_ns.empty() || !ColdCache::CanFlush() ||
-      p.last_call_ns > kSweepWorth * sweep_ns)
-    cold_->Sweep();
+  // What a full sweep would cost, from what this part of it did. A slot too short to carry one goes
+  // without: its buffers are cold all the same.
+  const std::int64_t sweep_ns = (MonotonicNs() - sweep_start) * cold_->SweepBytesRatio();
+  const std::int64_t carries_ns =
+      times->call_ns.empty() ? std::max(p.last_call_ns, times->budget_ns) : p.last_call_ns;
+  if (!ColdCache::CanFlush() || carries_ns > kSweepWorth * sweep_ns) cold_->Sweep();
 
   const CallReport report = solver_->Solve(batch, n, p.variant, /*cold=*/true, &p.answer);
   const std::int64_t others_before = OtherThreadsCpuNs();
@@ -147,7 +148,7 @@ Result<Json> CpuHarness::Slot(const Json& request) {
   const std::int64_t start = MonotonicNs();
   const std::int64_t deadline = start + static_cast<std::int64_t>(budget_ms * 1e6);
   const Disturbance before = ReadDisturbance();
-  SlotTimes times;
+  SlotTimes times{.budget_ns = deadline - start};
   std::string reason;
   // A call of the first min_calls, so that it is certain to take place.
   const std::int64_t judged = prepared_->random.Stream(0).Stream(prepared_->calls).Below(min_calls);

@@ -1,0 +1,98 @@
+// Every cheating library is refused, by the request that meets it first and for its own reason.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "tests/checks/eigh/harness_client.h"
+
+namespace crucible::eigh {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::HasSubstr;
+
+struct Cheat {
+  const char* name;
+  const char* caught_by;  // hello, check, nan_inf, prepare or slot
+  const char* reason;     // part of the text
+};
+
+void PrintTo(const Cheat& cheat, std::ostream* out) { *out << cheat.name; }
+
+constexpr Cheat kCheats[] = {
+    {"wrong_abi", "hello", "its ABI is 2"},
+    {"calls_blas", "hello", "it calls cblas_sscal of"},
+    {"loads_code", "hello", "it calls dlsym"},
+    {"unwritten_output", "check", "never written"},
+    {"writes_input", "check", "changed its input"},
+    {"writes_past_end", "check", "past the end of the eigenvectors"},
+    {"overruns_workspace", "check", "past the end of the workspace"},
+    {"values_only", "check", "eigen equation"},
+    {"unsorted", "check", "ascending"},
+    {"nan_output", "check", "are NaN or infinite"},
+    {"not_orthogonal", "check", "orthogonality"},
+    {"skips_last_matrix", "check", "matrix 2 of 3: eigen equation"},
+    {"returns_error", "check", "eigh_cpu_solve returned 7"},
+    {"returns_early", "check", "works on after returning"},
+    {"flushes_subnormals", "check", "floating-point mode"},
+    {"moves_to_one_cpu", "check", "CPU set"},
+    {"spreads_nan", "nan_inf", "beside a NaN or infinite matrix"},
+    {"hides_nan", "nan_inf", "its info is 0"},
+    {"leaks_threads", "prepare", "left threads behind"},
+    {"stale_output", "prepare", "eigen equation"},
+    {"caches_by_pointer", "slot", "probe"},
+    {"caches_by_invariants", "slot", "probe"},
+    {"fast_when_timed", "slot", "probe"},
+};
+
+class HarnessCheats : public ::testing::TestWithParam<Cheat> {
+ protected:
+  void SetUp() override { std::signal(SIGPIPE, SIG_IGN); }
+};
+
+// Where the library was refused and why: requests are made in the order of a campaign.
+std::pair<std::string, std::string> FirstRefusal(HarnessClient* client, std::string_view until) {
+  const auto text = [](const Json& reply) {
+    return reply.value("ok", false) ? reply.value("reason", "") : reply.value("error", "");
+  };
+  const Json parameters = {{"name", "c"}, {"kind", "dense"}, {"n", 16}, {"batch", 3}, {"cond", 1}};
+  Json poisoned = parameters;
+  poisoned["kind"] = "nan_inf";
+  if (std::string why = text(client->Hello()); !why.empty()) return {"hello", why};
+  if (until != "prepare") {  // else a cheat that the first two calls already give away
+    if (std::string why = text(client->Check(parameters)); !why.empty()) return {"check", why};
+    if (until != "check" && until != "slot")
+      if (std::string why = text(client->Check(poisoned)); !why.empty()) return {"nan_inf", why};
+  }
+  if (std::string why = text(client->Prepare(parameters)); !why.empty()) return {"prepare", why};
+  for (int slot = 0; slot < 3; ++slot)
+    if (std::string why = text(client->Slot(1, 60, 60)); !why.empty()) return {"slot", why};
+  return {"", ""};
+}
+
+TEST_P(HarnessCheats, IsRefusedForItsOwnReason) {
+  const Cheat& cheat = GetParam();
+  HarnessClient client(HarnessClient::Fixture(cheat.name));
+  const auto [where, why] = FirstRefusal(&client, cheat.caught_by);
+  EXPECT_EQ(where, cheat.caught_by) << why;
+  EXPECT_THAT(why, HasSubstr(cheat.reason));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, HarnessCheats, ::testing::ValuesIn(kCheats),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(HarnessHonest, IsLetThroughByEveryRequest) {
+  HarnessClient client(HarnessClient::Fixture("honest"));
+  const auto [where, why] = FirstRefusal(&client, "");
+  EXPECT_EQ(where, "") << why;
+}
+
+TEST(HarnessPeer, MayCallWhatItLikes) {
+  HarnessClient client(HarnessClient::Fixture("calls_blas"), {"--peer"});
+  const auto [where, why] = FirstRefusal(&client, "");
+  EXPECT_EQ(where, "") << why;
+}
+
+}  // namespace
+}  // namespace crucible::eigh
