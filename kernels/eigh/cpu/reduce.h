@@ -74,7 +74,9 @@ struct Reducer {
     for (int r = 0; r < Rows; ++r) y[i + r] += out[r];
   }
 
-  // Makes x[0..k) into v and returns tau; beta is what H x leaves in x[k-1].
+  // Makes x[0..k) into v and returns tau; beta is what H x leaves in x[k-1]. The matrix is scaled
+  // to a largest entry near 1: a tail of 1e-30 is far below its rounding and counts as zero, and
+  // no quotient overflows.
   static float reflector(float* x, int k, double* beta) {
     double squares[4] = {};
     int i = 0;
@@ -85,7 +87,7 @@ struct Reducer {
     const double tail = (squares[0] + squares[2]) + (squares[1] + squares[3]);
     const double alpha = x[k - 1];
     x[k - 1] = 1.0f;
-    if (tail == 0.0) {
+    if (tail <= 1e-60) {
       *beta = alpha;
       return 0.0f;
     }
