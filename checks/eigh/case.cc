@@ -47,8 +47,10 @@ Result<EighCase> ParseCase(const nlohmann::json& request) {
   CRUCIBLE_ASSIGN(parsed.n, IntegerField(object, "n", 1, kLargestN));
   CRUCIBLE_ASSIGN(parsed.batch, IntegerField(object, "batch", 1, kLargestBatch, 1));
   if (parsed.batch * parsed.n * parsed.n > kLargestEntries)
-    return Refuse(parsed.name, fmt::format("{} matrices of order {} are more than 1 GiB",
-                                           parsed.batch, parsed.n), "take a smaller batch");
+    return Refuse(
+        parsed.name,
+        fmt::format("{} matrices of order {} are more than 1 GiB", parsed.batch, parsed.n),
+        "take a smaller batch");
   if (FindFamily(parsed.kind) == nullptr)
     return Refuse(fmt::format("\"kind\":\"{}\"", parsed.kind), "no such family",
                   "there are " + KnownFamilies());

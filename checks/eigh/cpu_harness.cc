@@ -65,8 +65,8 @@ Result<GuardedSolver*> CpuHarness::Solver() {
   CRUCIBLE_ASSIGN(CpuLibrary library, LoadCpuLibrary(options_.library, options_.role));
   // A library may keep one pool: its own threads, or (a peer) one of a library it calls.
   const int pool = options_.threads + (options_.role == LibraryRole::kPeer ? cpus : 0);
-  solver_ = std::make_unique<GuardedSolver>(std::move(library), options_.threads, pool,
-                                            SecretSeed());
+  solver_ =
+      std::make_unique<GuardedSolver>(std::move(library), options_.threads, pool, SecretSeed());
   return solver_.get();
 }
 
@@ -101,8 +101,8 @@ Result<Json> CpuHarness::Check(const Json& request) {
   Json margins = MarginsJson({});
   std::string reason;
   if (FindFamily(parameters.kind)->finite)
-    reason = SolveAndJudge(solver, parameters,
-                           GenerateBatch(parameters, seed, options_.threads), &margins);
+    reason = SolveAndJudge(solver, parameters, GenerateBatch(parameters, seed, options_.threads),
+                           &margins);
   else
     reason = JudgePoisoned(solver, parameters, seed, &margins);
   return Json{{"pass", reason.empty()},
@@ -151,8 +151,10 @@ std::string CpuHarness::JudgePoisoned(GuardedSolver* solver, const EighCase& par
   if (got.info[poisoned] == 0)
     return fmt::format("matrix {} holds a NaN or infinity and its info is 0", poisoned);
   if (!AllNaN(l, n) || !AllNaN(q, n * n) || AnyUnwritten(l, n) || AnyUnwritten(q, n * n))
-    return fmt::format("matrix {} holds a NaN or infinity and not all of its outputs were "
-                       "written as NaN", poisoned);
+    return fmt::format(
+        "matrix {} holds a NaN or infinity and not all of its outputs were "
+        "written as NaN",
+        poisoned);
   for (std::int64_t i = 0; i < batch; ++i) {
     if (i == poisoned) continue;
     const auto same = [&](const std::vector<float>& a, const std::vector<float>& b,

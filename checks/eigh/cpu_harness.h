@@ -47,7 +47,8 @@ class CpuHarness {
 
   // Loads the library at the first request that needs it, so that a missing one is a reply.
   Result<GuardedSolver*> Solver();
-  // The verdict on one finite batch: the call's rules, the gates, late writes. `margins` may be null.
+  // The verdict on one finite batch: the call's rules, the gates, late writes. `margins` may be
+  // null.
   std::string SolveAndJudge(GuardedSolver* solver, const EighCase& parameters,
                             const std::vector<float>& a, nlohmann::json* margins);
   std::string JudgePoisoned(GuardedSolver* solver, const EighCase& parameters, std::uint64_t seed,

@@ -43,8 +43,7 @@ Result<CpuLibrary> LoadCpuLibrary(const std::filesystem::path& path, LibraryRole
                   Symbol<const char* (*)()>(handle, path, "eigh_cpu_configuration"));
   CRUCIBLE_ASSIGN(library.workspace_bytes, Symbol<decltype(library.workspace_bytes)>(
                                                handle, path, "eigh_cpu_workspace_bytes"));
-  CRUCIBLE_ASSIGN(library.solve,
-                  Symbol<decltype(library.solve)>(handle, path, "eigh_cpu_solve"));
+  CRUCIBLE_ASSIGN(library.solve, Symbol<decltype(library.solve)>(handle, path, "eigh_cpu_solve"));
   const char* text = configuration();
   library.configuration = text == nullptr ? "" : text;
   return library;

@@ -6,8 +6,8 @@
 //   int         eigh_cpu_solve(int64_t batch, int64_t n, const float* a, float* eigenvalues,
 //                              float* eigenvectors, int32_t* info, void* workspace,
 //                              size_t workspace_bytes, int threads);
-// Row-major; eigenvectors in columns; eigenvalues ascending. Never unloaded: a library may have left
-// threads behind.
+// Row-major; eigenvectors in columns; eigenvalues ascending. Never unloaded: a library may have
+// left threads behind.
 #pragma once
 
 #include <cstddef>

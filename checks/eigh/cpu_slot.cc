@@ -85,8 +85,8 @@ Result<Json> CpuHarness::Prepare(const Json& request) {
   prepared->random = Random(std::stoull(RandomHex(8), nullptr, 16));
   const std::int64_t count = InputCount(parameters);
   for (std::int64_t i = 0; i < count; ++i) {
-    prepared->inputs.push_back(GenerateBatch(
-        parameters, MixKey(seed, static_cast<std::uint64_t>(i)), options_.threads));
+    prepared->inputs.push_back(
+        GenerateBatch(parameters, MixKey(seed, static_cast<std::uint64_t>(i)), options_.threads));
     if (const std::string reason =
             SolveAndJudge(solver, parameters, prepared->inputs.back(), nullptr);
         !reason.empty())

@@ -68,9 +68,15 @@ Square Mixed(const FamilyInput& in) {
   static constexpr struct {
     int weight;
     Square (*make)(const FamilyInput&);
-  } kProfiles[] = {{6, Dense},    {1, Spectrum},  {2, PositiveSemidefinite},
-                   {1, RankDeficient}, {1, NearRankDeficient}, {1, Repeated},
-                   {1, Clustered},     {1, Band},              {1, RowScale}};
+  } kProfiles[] = {{6, Dense},
+                   {1, Spectrum},
+                   {2, PositiveSemidefinite},
+                   {1, RankDeficient},
+                   {1, NearRankDeficient},
+                   {1, Repeated},
+                   {1, Clustered},
+                   {1, Band},
+                   {1, RowScale}};
   constexpr int kAll = 15, kDenseWeight = 6;
   // One of the first two matrices is dense and the other is not: so every batch of two or more has
   // both, and a matrix still depends on (seed, index) alone.

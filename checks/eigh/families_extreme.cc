@@ -31,7 +31,8 @@ Square Subnormal(const FamilyInput& in) {
 }
 
 // One entry of FLT_MAX and, where there is room, one of -FLT_MAX, alone in their rows; the rest
-// dense with norm FLT_MAX / 2: every eigenvalue is an FP32 number, sums of entries are not.
+// dense with norm FLT_MAX / 2: every eigenvalue is an FP32 number, sums of entries are not. An
+// eigenvalue that rounds one unit up is infinite: a solver that scales must not let it.
 Square FltMax(const FamilyInput& in) {
   Square a = SymmetricNormal(in.n, in.random.Stream(kEntries));
   const double norm = ColumnSumMax(a);
@@ -43,6 +44,13 @@ Square FltMax(const FamilyInput& in) {
     for (std::int64_t j = 0; j < in.n; ++j) a.Set(k, j, 0.0);
     a(k, k) = k == plus ? FLT_MAX : -FLT_MAX;
   }
+  return a;
+}
+
+// A tenth away from that: one unit of rounding is no overflow, a sum of two entries still is.
+Square NearFltMax(const FamilyInput& in) {
+  Square a = FltMax(in);
+  a.Scale(.9);
   return a;
 }
 
@@ -63,6 +71,7 @@ std::vector<Family> ExtremeFamilies() {
   return {
       {"subnormal", "every entry below FLT_MIN", Subnormal},
       {"flt_max", "entries of +-FLT_MAX, every eigenvalue representable", FltMax},
+      {"near_flt_max", "nine tenths of it", NearFltMax},
       {"nan_inf", "one matrix with a NaN or infinity in a dense batch", NanInf, false},
   };
 }

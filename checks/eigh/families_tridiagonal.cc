@@ -67,8 +67,7 @@ Square OneTwoOneConjugated(const FamilyInput& in) {
 Square Clement(const FamilyInput& in) {
   const double n = static_cast<double>(in.n);
   return Tridiagonal(
-      in.n, [](double) { return 0.0; },
-      [=](double i) { return std::sqrt((i + 1) * (n - 1 - i)); });
+      in.n, [](double) { return 0.0; }, [=](double i) { return std::sqrt((i + 1) * (n - 1 - i)); });
 }
 
 // Jacobi matrices: the eigenvalues are the nodes of the Gauss rule.

@@ -100,8 +100,9 @@ std::string JudgeValues(const Problem& p, Margins* margins) {
   const double scaled = Scaled(drop, p.n, largest);
   margins->ascending = std::max(margins->ascending, scaled);
   if (scaled > kAscendingLimit)
-    return fmt::format("ascending: eigenvalue {} is {:.9g} after {:.9g}: scaled drop {:.4g}, limit {}",
-                       where, p.l[where], p.l[where - 1], scaled, kAscendingLimit);
+    return fmt::format(
+        "ascending: eigenvalue {} is {:.9g} after {:.9g}: scaled drop {:.4g}, limit {}", where,
+        p.l[where], p.l[where - 1], scaled, kAscendingLimit);
   return "";
 }
 
@@ -114,10 +115,10 @@ Verdict JudgeMatrix(const Problem& problem) {
     const struct {
       const char* gate;
       double value, limit;
-    } gates[] = {{"eigen equation norm1(A Q - Q L)", residuals.eigen, kEigenLimit},
-                 {"orthogonality norm1(Q^T Q - I)", residuals.orthogonal, kOrthogonalLimit},
-                 {"reconstruction norm1(Q L Q^T - A)", residuals.reconstruction,
-                  kReconstructionLimit}};
+    } gates[] = {
+        {"eigen equation norm1(A Q - Q L)", residuals.eigen, kEigenLimit},
+        {"orthogonality norm1(Q^T Q - I)", residuals.orthogonal, kOrthogonalLimit},
+        {"reconstruction norm1(Q L Q^T - A)", residuals.reconstruction, kReconstructionLimit}};
     for (const auto& gate : gates) {
       if (gate.value <= gate.limit) continue;  // NaN fails too
       verdict.reason = fmt::format("{}: scaled residual {:.4g}, limit {}", gate.gate, gate.value,

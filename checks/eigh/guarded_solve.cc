@@ -85,12 +85,12 @@ Result<std::size_t> GuardedSolver::WorkspaceBytes(std::int64_t batch, std::int64
 }
 
 void GuardedSolver::Lend(std::int64_t batch, std::int64_t n, std::size_t workspace_bytes) {
-  if (lent_ && lent_->batch == batch && lent_->n == n &&
-      lent_->workspace.size() == workspace_bytes)
+  if (lent_ && lent_->batch == batch && lent_->n == n && lent_->workspace.size() == workspace_bytes)
     return;
   lent_.reset();  // give the old memory back before the new is taken
   const auto floats = [](std::int64_t count) { return static_cast<std::size_t>(count) * 4; };
-  lent_.reset(new Lent{batch, n,
+  lent_.reset(new Lent{batch,
+                       n,
                        {"the input", floats(batch * n * n), MixKey(secret_, 1)},
                        {"the eigenvalues", floats(batch * n), MixKey(secret_, 2)},
                        {"the eigenvectors", floats(batch * n * n), MixKey(secret_, 3)},
@@ -101,8 +101,8 @@ void GuardedSolver::Lend(std::int64_t batch, std::int64_t n, std::size_t workspa
 
 void GuardedSolver::PlaceAndPoison(const std::vector<float>& a) {
   Lent& lent = *lent_;
-  for (GuardedBuffer* buffer : {&lent.input, &lent.eigenvalues, &lent.eigenvectors, &lent.info,
-                                &lent.workspace})
+  for (GuardedBuffer* buffer :
+       {&lent.input, &lent.eigenvalues, &lent.eigenvectors, &lent.info, &lent.workspace})
     buffer->Place();
   std::memcpy(lent.input.data(), a.data(), lent.input.size());
   FillWords(lent.eigenvalues.bytes(), kUnwrittenBits);
@@ -124,8 +124,8 @@ CallReport GuardedSolver::Solve(std::int64_t batch, std::int64_t n, const std::v
   PlaceAndPoison(a);
   Lent& lent = *lent_;
   if (cold)
-    for (GuardedBuffer* buffer : {&lent.input, &lent.eigenvalues, &lent.eigenvectors, &lent.info,
-                                  &lent.workspace})
+    for (GuardedBuffer* buffer :
+         {&lent.input, &lent.eigenvalues, &lent.eigenvectors, &lent.info, &lent.workspace})
       ColdCache::Flush(buffer->bytes());
   const FloatMode mode;
 
@@ -133,12 +133,12 @@ CallReport GuardedSolver::Solve(std::int64_t batch, std::int64_t n, const std::v
   // measure less, so a clock that shows less than the counter was tampered with.
   const std::int64_t start = MonotonicNs();
   const std::int64_t counter_start = CounterNs();
-  const int code = library_.solve(
-      batch, n, reinterpret_cast<const float*>(lent.input.data()),
-      reinterpret_cast<float*>(lent.eigenvalues.data()),
-      reinterpret_cast<float*>(lent.eigenvectors.data()),
-      reinterpret_cast<std::int32_t*>(lent.info.data()),
-      lent.workspace.size() > 0 ? lent.workspace.data() : nullptr, lent.workspace.size(), threads_);
+  const int code = library_.solve(batch, n, reinterpret_cast<const float*>(lent.input.data()),
+                                  reinterpret_cast<float*>(lent.eigenvalues.data()),
+                                  reinterpret_cast<float*>(lent.eigenvectors.data()),
+                                  reinterpret_cast<std::int32_t*>(lent.info.data()),
+                                  lent.workspace.size() > 0 ? lent.workspace.data() : nullptr,
+                                  lent.workspace.size(), threads_);
   const std::int64_t counter_end = CounterNs();
   const std::int64_t end = MonotonicNs();
   // First of all: what a thread still running writes later must not count.
@@ -166,15 +166,16 @@ std::string GuardedSolver::Inspect(const std::vector<float>& a, int code,
                                    const Answer& answer) const {
   Lent& lent = *lent_;
   if (code != 0) return fmt::format("eigh_cpu_solve returned {}", code);
-  for (GuardedBuffer* buffer : {&lent.input, &lent.eigenvalues, &lent.eigenvectors, &lent.info,
-                                &lent.workspace})
+  for (GuardedBuffer* buffer :
+       {&lent.input, &lent.eigenvalues, &lent.eigenvectors, &lent.info, &lent.workspace})
     if (std::string damage = buffer->Damage(); !damage.empty()) return damage;
   if (!Same(lent.input, a)) return "changed its input";
   const auto unwritten = std::count(answer.info.begin(), answer.info.end(), kUnwrittenInfo);
   if (unwritten > 0)
-    return fmt::format("info: {} of {} entries were never written{}", unwritten,
-                       answer.info.size(), LateWrite(answer, 200).empty() ? "" :
-                       " when the call returned, but later: it works on after returning");
+    return fmt::format("info: {} of {} entries were never written{}", unwritten, answer.info.size(),
+                       LateWrite(answer, 200).empty()
+                           ? ""
+                           : " when the call returned, but later: it works on after returning");
   if (const int threads = SettledThreadCount(thread_limit_); threads > thread_limit_)
     return fmt::format("left threads behind: the process has {}, at most {} are allowed", threads,
                        thread_limit_);

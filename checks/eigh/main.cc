@@ -1,9 +1,8 @@
 // eigh_harness: serves the harness protocol for one CPU eigh library.
 #include <fmt/format.h>
 
-#include <cstdio>
-
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "checks/eigh/cpu_harness.h"
@@ -14,9 +13,10 @@ int main(int argc, char** argv) {
   using crucible::eigh::CpuHarness;
   crucible::eigh::CpuHarnessOptions options;
   bool peer = false, families = false;
-  CLI::App app("Checks and times one CPU eigh library over the harness protocol "
-               "(docs/target_protocol.md): JSON Lines on CRUCIBLE_REQUEST_FD / CRUCIBLE_REPLY_FD.",
-               "eigh_harness");
+  CLI::App app(
+      "Checks and times one CPU eigh library over the harness protocol "
+      "(docs/target_protocol.md): JSON Lines on CRUCIBLE_REQUEST_FD / CRUCIBLE_REPLY_FD.",
+      "eigh_harness");
   app.add_option("--library", options.library, "shared library with the ABI of eigh_cpu.h");
   app.add_option("--threads", options.threads, "threads it may use (default: every allowed CPU)")
       ->check(CLI::Range(1, 1024))
@@ -39,8 +39,9 @@ int main(int argc, char** argv) {
     return crucible::ExitCode(error);
   };
   if (options.library.empty()) {
-    fmt::print(stderr, "eigh_harness: read arguments: --library is missing; name the shared "
-                       "library to check\n");
+    fmt::print(stderr,
+               "eigh_harness: read arguments: --library is missing; name the shared "
+               "library to check\n");
     return 2;
   }
   if (peer) options.role = crucible::eigh::LibraryRole::kPeer;

@@ -30,8 +30,13 @@ void AddRow(double factor, const float* row, std::int64_t n, double* y) {
 // The vectors of the three residuals.
 struct Products {
   explicit Products(std::int64_t n)
-      : size(static_cast<std::size_t>(n)), az(size), qz(size), qt_az(size), qt_z(size),
-        qt_qz(size), q_lqtz(size) {}
+      : size(static_cast<std::size_t>(n)),
+        az(size),
+        qz(size),
+        qt_az(size),
+        qt_z(size),
+        qt_qz(size),
+        q_lqtz(size) {}
   std::size_t size;
   Doubles az, qz, qt_az, qt_z, qt_qz, q_lqtz;
   double norm = 0;  // norm1(A)
@@ -101,13 +106,11 @@ std::string ProbeBatch(std::int64_t batch, std::int64_t n, const float* a, const
   // Below this size starting a thread costs more than it saves.
   constexpr std::int64_t kElementsPerThread = 1 << 17;
   const std::int64_t worth = std::max<std::int64_t>(1, batch * n * n / kElementsPerThread);
-  ParallelFor(batch, static_cast<int>(std::min<std::int64_t>(threads, worth)),
-              [&](std::int64_t i) {
-                reasons[i] = info[i] != 0
-                                 ? fmt::format("info is {} for a finite matrix, want 0", info[i])
-                                 : ProbeMatrix({n, a + i * n * n, l + i * n, q + i * n * n},
-                                               signs.Stream(static_cast<std::uint64_t>(i)));
-              });
+  ParallelFor(batch, static_cast<int>(std::min<std::int64_t>(threads, worth)), [&](std::int64_t i) {
+    reasons[i] = info[i] != 0 ? fmt::format("info is {} for a finite matrix, want 0", info[i])
+                              : ProbeMatrix({n, a + i * n * n, l + i * n, q + i * n * n},
+                                            signs.Stream(static_cast<std::uint64_t>(i)));
+  });
   for (std::int64_t i = 0; i < batch; ++i)
     if (!reasons[i].empty()) return fmt::format("matrix {} of {}: {}", i, batch, reasons[i]);
   return "";

@@ -8,8 +8,8 @@
 
 namespace crucible::eigh {
 
-inline constexpr double kEps = 0x1p-23;       // FP32: the unit of every gate
-inline constexpr double kUlp = 2 * kEps;      // smallest value of the LAPACK-type spectra
+inline constexpr double kEps = 0x1p-23;   // FP32: the unit of every gate
+inline constexpr double kUlp = 2 * kEps;  // smallest value of the LAPACK-type spectra
 
 std::vector<double> Linspace(double from, double to, std::int64_t count);
 // Powers of ten from 10^from to 10^to.

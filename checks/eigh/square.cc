@@ -97,8 +97,8 @@ Square GramMatrix(const std::vector<double>& x, std::int64_t rows, std::int64_t 
                   double factor) {
   Square a(rows);
   cblas_dsyrk(CblasRowMajor, CblasUpper, CblasNoTrans, static_cast<int>(rows),
-              static_cast<int>(columns), factor, x.data(), static_cast<int>(columns), 0.0,
-              a.data(), static_cast<int>(rows));
+              static_cast<int>(columns), factor, x.data(), static_cast<int>(columns), 0.0, a.data(),
+              static_cast<int>(rows));
   MirrorUpper(&a);
   return a;
 }

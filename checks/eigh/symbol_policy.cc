@@ -16,14 +16,29 @@ namespace crucible::eigh {
 namespace {
 
 constexpr std::array<std::string_view, 16> kAllowedLibraries = {
-    "libc.so",    "libm.so",       "libmvec.so", "libstdc++.so", "libgcc_s.so", "libgomp.so",
-    "libomp.so",  "libatomic.so",  "libdl.so",   "libpthread.so", "librt.so",   "ld-linux",
-    "libasan.so", "libubsan.so",   "libtsan.so", "liblsan.so"};  // the last four: sanitizer builds
+    "libc.so",    "libm.so",      "libmvec.so", "libstdc++.so",  "libgcc_s.so", "libgomp.so",
+    "libomp.so",  "libatomic.so", "libdl.so",   "libpthread.so", "librt.so",    "ld-linux",
+    "libasan.so", "libubsan.so",  "libtsan.so", "liblsan.so"};  // the last four: sanitizer builds
 
-constexpr std::array<std::string_view, 19> kForbiddenSymbols = {
-    "dlopen", "dlmopen", "dlsym",  "dlvsym", "system",      "popen",        "fork",
-    "vfork",  "clone",   "execve", "execv",  "execvp",      "posix_spawn",  "posix_spawnp",
-    "ptrace", "syscall", "mprotect", "process_vm_writev",   "sched_setaffinity"};
+constexpr std::array<std::string_view, 19> kForbiddenSymbols = {"dlopen",
+                                                                "dlmopen",
+                                                                "dlsym",
+                                                                "dlvsym",
+                                                                "system",
+                                                                "popen",
+                                                                "fork",
+                                                                "vfork",
+                                                                "clone",
+                                                                "execve",
+                                                                "execv",
+                                                                "execvp",
+                                                                "posix_spawn",
+                                                                "posix_spawnp",
+                                                                "ptrace",
+                                                                "syscall",
+                                                                "mprotect",
+                                                                "process_vm_writev",
+                                                                "sched_setaffinity"};
 
 bool IsAllowedLibrary(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0

@@ -17,8 +17,8 @@ constexpr std::size_t kLargestSweep = 512u << 20;
 }  // namespace
 
 ColdCache::ColdCache(std::int64_t last_level_bytes)
-    : bytes_(std::min(kLargestSweep, std::max(kPrivateSweep,
-                                              2 * (last_level_bytes > 0
+    : bytes_(std::min(kLargestSweep,
+                      std::max(kPrivateSweep, 2 * (last_level_bytes > 0
                                                        ? static_cast<std::size_t>(last_level_bytes)
                                                        : kUnknownCache)))),
       memory_(new std::byte[bytes_]()) {}

@@ -81,8 +81,7 @@ Result<> PinToFirstCpus(int count) {
   for (int i = 0; i < std::min<int>(count, static_cast<int>(allowed.size())); ++i)
     CPU_SET(allowed[i], &set);
   if (sched_setaffinity(0, sizeof set, &set) == 0) return {};
-  return Fail(ErrorKind::kIo, "pin to the first CPUs", std::to_string(count),
-              std::strerror(errno));
+  return Fail(ErrorKind::kIo, "pin to the first CPUs", std::to_string(count), std::strerror(errno));
 }
 
 std::map<std::string, std::string> MachineConditions() {

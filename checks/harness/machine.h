@@ -31,9 +31,9 @@ int ThreadCount();
 
 // Counters whose growth over an interval says that something else had the machine.
 struct Disturbance {
-  std::int64_t steal_ticks = 0;       // hypervisor ran somebody else; 1/100 s, all CPUs
-  std::int64_t preemptions = 0;       // involuntary context switches of this process
-  std::int64_t thermal_throttles = 0; // core throttle events, where the kernel counts them
+  std::int64_t steal_ticks = 0;        // hypervisor ran somebody else; 1/100 s, all CPUs
+  std::int64_t preemptions = 0;        // involuntary context switches of this process
+  std::int64_t thermal_throttles = 0;  // core throttle events, where the kernel counts them
 };
 Disturbance ReadDisturbance();
 Disturbance operator-(const Disturbance& after, const Disturbance& before);

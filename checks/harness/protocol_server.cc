@@ -84,8 +84,7 @@ Result<bool> ProtocolServer::Serve(int request_fd, int reply_fd) {
   for (;;) {
     const ssize_t count = ::read(request_fd, buffer, sizeof buffer);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0)
-      return Fail(ErrorKind::kIo, "read requests", "", std::strerror(errno));
+    if (count < 0) return Fail(ErrorKind::kIo, "read requests", "", std::strerror(errno));
     if (count == 0) return false;
     pending.append(buffer, static_cast<std::size_t>(count));
     for (std::size_t end; (end = pending.find('\n')) != std::string::npos;) {

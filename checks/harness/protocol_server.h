@@ -43,10 +43,10 @@ struct HarnessDescriptors {
 Result<HarnessDescriptors> HarnessDescriptorsFromEnvironment();
 
 // Field readers with errors that name the field; `fallback` where it is absent.
-Result<std::int64_t> IntegerField(const nlohmann::json& object, const char* field,
-                                  std::int64_t low, std::int64_t high);
-Result<std::int64_t> IntegerField(const nlohmann::json& object, const char* field,
-                                  std::int64_t low, std::int64_t high, std::int64_t fallback);
+Result<std::int64_t> IntegerField(const nlohmann::json& object, const char* field, std::int64_t low,
+                                  std::int64_t high);
+Result<std::int64_t> IntegerField(const nlohmann::json& object, const char* field, std::int64_t low,
+                                  std::int64_t high, std::int64_t fallback);
 // Any number of the range, whole or not.
 Result<double> NumberField(const nlohmann::json& object, const char* field, double low,
                            double high);

@@ -45,14 +45,35 @@ TEST(Families, EveryOneIsFiniteAndSymmetricToTheBitAtEveryOrder) {
 TEST(Families, NamesAreUniqueAndEveryNameOfTheCaseTableIsKnown) {
   std::set<std::string_view> names;
   for (const Family& family : Families()) EXPECT_TRUE(names.insert(family.name).second);
-  for (const char* name :
-       {"dense", "spectrum", "psd", "rankdef", "nearrank", "repeated", "clustered", "diagonal",
-        "band", "rowscale", "mixed", "lapack_zero", "lapack_identity", "lapack_diag_even",
-        "lapack_diag_geometric", "lapack_diag_clustered", "lapack_diag_geometric_high",
-        "lapack_diag_geometric_low", "lapack_dense_even_spectrum",
-        "lapack_dense_geometric_spectrum", "lapack_dense_clustered", "lapack_dense_even_high",
-        "lapack_dense_even_low", "lapack_random_symmetric", "lapack_random_high",
-        "lapack_random_low", "lapack_band_even", "lapack_band_even_high", "lapack_band_even_low"})
+  for (const char* name : {"dense",
+                           "spectrum",
+                           "psd",
+                           "rankdef",
+                           "nearrank",
+                           "repeated",
+                           "clustered",
+                           "diagonal",
+                           "band",
+                           "rowscale",
+                           "mixed",
+                           "lapack_zero",
+                           "lapack_identity",
+                           "lapack_diag_even",
+                           "lapack_diag_geometric",
+                           "lapack_diag_clustered",
+                           "lapack_diag_geometric_high",
+                           "lapack_diag_geometric_low",
+                           "lapack_dense_even_spectrum",
+                           "lapack_dense_geometric_spectrum",
+                           "lapack_dense_clustered",
+                           "lapack_dense_even_high",
+                           "lapack_dense_even_low",
+                           "lapack_random_symmetric",
+                           "lapack_random_high",
+                           "lapack_random_low",
+                           "lapack_band_even",
+                           "lapack_band_even_high",
+                           "lapack_band_even_low"})
     EXPECT_NE(FindFamily(name), nullptr) << name;
   EXPECT_EQ(FindFamily("dense_spectrum"), nullptr);
   EXPECT_EQ(FindFamily("lapack_"), nullptr);
@@ -125,8 +146,8 @@ TEST(Families, BandIsZeroOutsideItsBandAndFullInside) {
 
 TEST(Families, HighAndLowReachTheEndsOfTheRangeWithoutLeavingIt) {
   const double high = std::sqrt(double{FLT_MAX}), low = std::sqrt(double{FLT_MIN});
-  for (const char* kind : {"lapack_dense_even", "lapack_random", "lapack_band_even",
-                           "lapack_diag_geometric"}) {
+  for (const char* kind :
+       {"lapack_dense_even", "lapack_random", "lapack_band_even", "lapack_diag_geometric"}) {
     const std::string name(kind);
     const float up = Largest(GenerateBatch(Case(name + "_high", 33, 2), kSeed, 1));
     const float down = Largest(GenerateBatch(Case(name + "_low", 33, 2), kSeed, 1));

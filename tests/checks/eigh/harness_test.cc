@@ -140,9 +140,10 @@ TEST_F(Harness, EndsWhenTheOtherSideIsGone) {
 }
 
 TEST_F(Harness, WrongArgumentsAreUsageErrors) {
-  for (const std::vector<std::string>& more :
-       {std::vector<std::string>{}, {"--frobnicate"}, {"--library", "x", "--threads", "0"},
-        {"--library", "x"}}) {  // the last: no descriptors
+  for (const std::vector<std::string>& more : {std::vector<std::string>{},
+                                               {"--frobnicate"},
+                                               {"--library", "x", "--threads", "0"},
+                                               {"--library", "x"}}) {  // the last: no descriptors
     SubprocessSpec spec;
     spec.argv = {CRUCIBLE_BIN_DIR "/eigh_harness"};
     spec.argv.insert(spec.argv.end(), more.begin(), more.end());

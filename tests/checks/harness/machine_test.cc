@@ -34,7 +34,8 @@ TEST(Machine, PinningKeepsTheFirstAllowedCpus) {
   std::thread([&] {  // in a thread of its own: the pin stays with it
     ASSERT_TRUE(PinToFirstCpus(1).has_value());
     pinned = AllowedCpus();
-  }).join();
+  })
+      .join();
   EXPECT_EQ(pinned, std::vector<int>{before.front()});
   EXPECT_EQ(AllowedCpus(), before);
 }

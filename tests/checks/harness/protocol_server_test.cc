@@ -19,7 +19,10 @@ using ::testing::HasSubstr;
 
 ProtocolServer Echo() {
   return ProtocolServer({
-      {"hello", [](const Json&) -> Result<Json> { return Json{{"protocol", kHarnessProtocol}}; }},
+      {"hello",
+       [](const Json&) -> Result<Json> {
+         return Json{{"protocol", kHarnessProtocol}};
+       }},
       {"check",
        [](const Json& request) -> Result<Json> {
          CRUCIBLE_ASSIGN(const std::uint64_t seed, SeedField(request));
@@ -40,8 +43,7 @@ Json Ask(ProtocolServer* server, const std::string& line) {
 
 TEST(ProtocolServer, AnswersOkAndAddsIt) {
   ProtocolServer server = Echo();
-  EXPECT_EQ(Ask(&server, R"({"op":"hello","protocol":1})"),
-            (Json{{"ok", true}, {"protocol", 1}}));
+  EXPECT_EQ(Ask(&server, R"({"op":"hello","protocol":1})"), (Json{{"ok", true}, {"protocol", 1}}));
 }
 
 TEST(ProtocolServer, RefusesWhatIsNoRequestAndSaysWhy) {
@@ -88,9 +90,15 @@ TEST(ProtocolServer, RandomMutationsOfARequestAlwaysGetOneWellFormedReply) {
     for (int edits = 1 + static_cast<int>(random() % 4); edits > 0; --edits) {
       const std::size_t at = random() % line.size();
       switch (random() % 3) {
-        case 0: line[at] = static_cast<char>(random() % 256); break;
-        case 1: line.erase(at, 1 + random() % 5); break;
-        default: line.insert(at, 1, "{}[]\",:0-e\\"[random() % 11]); break;
+        case 0:
+          line[at] = static_cast<char>(random() % 256);
+          break;
+        case 1:
+          line.erase(at, 1 + random() % 5);
+          break;
+        default:
+          line.insert(at, 1, "{}[]\",:0-e\\"[random() % 11]);
+          break;
       }
       if (line.empty()) line = "x";
     }

@@ -1,7 +1,11 @@
 // Remembers its answers by the sum of |a|, which signs and rotations of the batch do not change.
 #include "honest.h"
 enum { kSlots = 256 };
-static struct { double key; int64_t batch, n; float *l, *q; } kept[kSlots];
+static struct {
+  double key;
+  int64_t batch, n;
+  float *l, *q;
+} kept[kSlots];
 static int used;
 SOLVE {
   UNUSED_WORKSPACE;

@@ -1,7 +1,11 @@
 // Remembers its answers by the address of the input.
 #include "honest.h"
 enum { kSlots = 4096 };
-static struct { const float* a; int64_t batch, n; float *l, *q; } kept[kSlots];
+static struct {
+  const float* a;
+  int64_t batch, n;
+  float *l, *q;
+} kept[kSlots];
 static int used;
 SOLVE {
   UNUSED_WORKSPACE;

@@ -1,5 +1,6 @@
-// honest.h: a small, correct solver behind the ABI of kernels/eigh/cpu/eigh_cpu.h, for the cheats to
-// start from: cyclic Jacobi in double precision, one matrix at a time, no library but the C runtime.
+// honest.h: a small, correct solver behind the ABI of kernels/eigh/cpu/eigh_cpu.h, for the cheats
+// to start from: cyclic Jacobi in double precision, one matrix at a time, no library but the C
+// runtime.
 #pragma once
 
 #include <math.h>
@@ -24,7 +25,8 @@ static inline void rotate(double* x, double* y, size_t stride, int64_t n, double
 }
 
 // One matrix; `sweeps` bounds the work (16 converges to double precision). Returns info.
-static inline int32_t honest_matrix_sweeps(int64_t n, const float* a, float* l, float* q, int sweeps) {
+static inline int32_t honest_matrix_sweeps(int64_t n, const float* a, float* l, float* q,
+                                           int sweeps) {
   double largest = 0;
   int finite = 1;
   for (int64_t i = 0; i < n * n; ++i) {
@@ -48,8 +50,8 @@ static inline int32_t honest_matrix_sweeps(int64_t n, const float* a, float* l, 
         const double theta = (m[r * n + r] - m[p * n + p]) / (2 * off);
         const double t = (theta < 0 ? -1.0 : 1.0) / (fabs(theta) + sqrt(theta * theta + 1));
         const double c = 1 / sqrt(t * t + 1), s = t * c;
-        rotate(m + p, m + r, (size_t)n, n, c, s);      // columns
-        rotate(m + p * n, m + r * n, 1, n, c, s);      // rows
+        rotate(m + p, m + r, (size_t)n, n, c, s);  // columns
+        rotate(m + p * n, m + r * n, 1, n, c, s);  // rows
         rotate(v + p, v + r, (size_t)n, n, c, s);
       }
   }
@@ -70,7 +72,7 @@ static inline int32_t honest_matrix(int64_t n, const float* a, float* l, float* 
 }
 
 static inline int honest_solve(int64_t batch, int64_t n, const float* a, float* l, float* q,
-                        int32_t* info) {
+                               int32_t* info) {
   for (int64_t b = 0; b < batch; ++b)
     info[b] = honest_matrix(n, a + b * n * n, l + b * n, q + b * n * n);
   return 0;
@@ -85,9 +87,9 @@ size_t eigh_cpu_workspace_bytes(int64_t batch, int64_t n, int threads) {
 }
 
 // The signature every cheat implements.
-#define SOLVE                                                                               \
-  int eigh_cpu_solve(int64_t batch, int64_t n, const float* a, float* l, float* q,          \
-                     int32_t* info, void* workspace, size_t workspace_bytes, int threads);  \
-  int eigh_cpu_solve(int64_t batch, int64_t n, const float* a, float* l, float* q,          \
-                     int32_t* info, void* workspace, size_t workspace_bytes, int threads)
+#define SOLVE                                                                                     \
+  int eigh_cpu_solve(int64_t batch, int64_t n, const float* a, float* l, float* q, int32_t* info, \
+                     void* workspace, size_t workspace_bytes, int threads);                       \
+  int eigh_cpu_solve(int64_t batch, int64_t n, const float* a, float* l, float* q, int32_t* info, \
+                     void* workspace, size_t workspace_bytes, int threads)
 #define UNUSED_WORKSPACE (void)workspace, (void)workspace_bytes, (void)threads

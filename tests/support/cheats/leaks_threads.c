@@ -1,6 +1,7 @@
 // A right answer, and one more thread alive after every call.
 #include <pthread.h>
 #include <unistd.h>
+
 #include "honest.h"
 static void* wait_for_ever(void* unused) {
   for (;;) pause();

@@ -1,5 +1,6 @@
 // Finds its solver at run time.
 #include <dlfcn.h>
+
 #include "honest.h"
 SOLVE {
   UNUSED_WORKSPACE;

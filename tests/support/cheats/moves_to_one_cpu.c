@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
+
 #include "honest.h"
 SOLVE {
   UNUSED_WORKSPACE;

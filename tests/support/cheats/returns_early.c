@@ -1,7 +1,12 @@
 // A thread does the work; the call returns while it runs.
 #include <pthread.h>
+
 #include "honest.h"
-static struct job { int64_t batch, n; float *a, *l, *q; int32_t* info; } job;
+static struct job {
+  int64_t batch, n;
+  float *a, *l, *q;
+  int32_t* info;
+} job;
 static void* work(void* unused) {
   (void)unused;
   honest_solve(job.batch, job.n, job.a, job.l, job.q, job.info);
