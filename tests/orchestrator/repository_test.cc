@@ -86,6 +86,20 @@ TEST_F(Reading, FilesOfACommit) {
   EXPECT_EQ(repository.ReadFileAt("main", "src").error().kind, ErrorKind::kNotFound);
 }
 
+TEST_F(Reading, ListFilesNamesWhatLiesBelowAPath) {
+  Repository repository = Open();
+  Write("src/deeper.txt", "x\n");
+  const std::string second = GitCommit("second");
+  const auto listed = repository.ListFiles(second, "src/deep/");
+  ASSERT_OK(listed);
+  ASSERT_EQ(listed->size(), 1u);
+  EXPECT_EQ(listed->front().first, "src/deep/größe und.txt");
+  EXPECT_EQ(listed->front().second, Git({"rev-parse", "HEAD:src/deep/größe und.txt"}));
+  EXPECT_EQ(repository.ListFiles(second, "").value().size(), 4u);
+  EXPECT_EQ(repository.ListFiles(second, "kernel.txt").value().size(), 1u);
+  EXPECT_TRUE(repository.ListFiles(second, "absent").value().empty());
+}
+
 TEST_F(Reading, RevisionsAndAncestry) {
   Repository repository = Open();
   Git({"tag", "-a", "v1", "-m", "annotated"});
