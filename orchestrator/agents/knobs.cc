@@ -37,11 +37,48 @@ Result<> OnlyKeys(const std::string& file, const toml::table& table,
   return {};
 }
 
-Result<Knob> ReadKnob(const std::string& file, const toml::table& table) {
+// A class of sizes that has its own copy of every knob.
+struct KnobClass {
+  std::string name, file;
+  std::vector<std::string> cases;
+  std::map<std::string, std::int64_t> constants;
+};
+
+std::vector<std::string> Texts(const toml::table& table, const char* key) {
+  std::vector<std::string> texts;
+  if (const toml::array* values = table[key].as_array())
+    for (const auto& node : *values) texts.push_back(node.value_or(std::string()));
+  return texts;
+}
+
+Result<std::vector<KnobClass>> ReadClasses(const std::string& file, const toml::table& root) {
+  std::vector<KnobClass> classes;
+  const toml::array* tables = root["class"].as_array();
+  if (tables == nullptr) return classes;
+  for (const auto& node : *tables) {
+    if (!node.is_table()) return Problem(file, &node, "no table", "write [[class]]");
+    const toml::table& table = *node.as_table();
+    CRUCIBLE_TRY(OnlyKeys(file, table, {"name", "file", "cases", "constants"}));
+    KnobClass item;
+    CRUCIBLE_ASSIGN(item.name, Text(file, table, "name"));
+    CRUCIBLE_ASSIGN(item.file, Text(file, table, "file"));
+    item.cases = Texts(table, "cases");
+    if (const toml::table* constants = table["constants"].as_table())
+      for (const auto& [key, value] : *constants)
+        item.constants[std::string(key.str())] = value.value_or(std::int64_t{0});
+    classes.push_back(std::move(item));
+  }
+  return classes;
+}
+
+// `of_class`: the knob's file and cases are the class's.
+Result<Knob> ReadKnob(const std::string& file, const toml::table& table, bool of_class) {
   CRUCIBLE_TRY(OnlyKeys(file, table, {"name", "file", "constant", "values", "cases", "mechanism"}));
   Knob knob;
   CRUCIBLE_ASSIGN(knob.name, Text(file, table, "name"));
-  CRUCIBLE_ASSIGN(knob.file, Text(file, table, "file"));
+  if (!of_class) {
+    CRUCIBLE_ASSIGN(knob.file, Text(file, table, "file"));
+  }
   CRUCIBLE_ASSIGN(knob.constant, Text(file, table, "constant"));
   CRUCIBLE_ASSIGN(knob.mechanism, Text(file, table, "mechanism"));
   const toml::array* values = table["values"].as_array();
@@ -54,9 +91,70 @@ Result<Knob> ReadKnob(const std::string& file, const toml::table& table) {
     knob.values.push_back(*value);
   }
   std::sort(knob.values.begin(), knob.values.end());
-  if (const toml::array* cases = table["cases"].as_array())
-    for (const auto& node : *cases) knob.cases.push_back(node.value_or(std::string()));
+  knob.cases = Texts(table, "cases");
   return knob;
+}
+
+Result<> AddKnob(const std::string& file, const toml::node& node,
+                 const std::vector<KnobClass>& classes, KnobSpace* space) {
+  if (!node.is_table()) return Problem(file, &node, "no table", "write [[knob]]");
+  CRUCIBLE_ASSIGN(const Knob knob, ReadKnob(file, *node.as_table(), !classes.empty()));
+  std::vector<Knob> copies;
+  for (const KnobClass& item : classes) {
+    Knob copy = knob;
+    copy.name = item.name + "." + knob.name;
+    copy.file = item.file;
+    copy.cases = item.cases;
+    copies.push_back(std::move(copy));
+  }
+  if (classes.empty()) copies.push_back(knob);
+  for (Knob& copy : copies) {
+    if (space->Find(copy.name) != nullptr)
+      return Problem(file, &node, fmt::format("knob '{}' is there twice", copy.name),
+                     "give each its own name");
+    space->knobs.push_back(std::move(copy));
+  }
+  return {};
+}
+
+NameLookup NamesOf(const Constraint& constraint, NameLookup knobs) {
+  return [&constraint, knobs = std::move(knobs)](
+             const std::string& name) -> std::optional<std::int64_t> {
+    const auto constant = constraint.constants.find(name);
+    if (constant != constraint.constants.end()) return constant->second;
+    return knobs(constraint.prefix + name);
+  };
+}
+
+Result<> AddConstraint(const std::string& file, const toml::node& node,
+                       const std::vector<KnobClass>& classes, KnobSpace* space) {
+  if (!node.is_table()) return Problem(file, &node, "no table", "write [[constraint]]");
+  const toml::table& table = *node.as_table();
+  CRUCIBLE_TRY(OnlyKeys(file, table, {"when", "require", "reason"}));
+  Constraint constraint;
+  constraint.required = table.contains("require");
+  if (constraint.required && table.contains("when"))
+    return Problem(file, &node, "it has both 'when' and 'require'", "write one of them");
+  CRUCIBLE_ASSIGN(constraint.expression,
+                  Text(file, table, constraint.required ? "require" : "when"));
+  CRUCIBLE_ASSIGN(constraint.reason, Text(file, table, "reason"));
+  std::vector<Constraint> copies;
+  for (const KnobClass& item : classes) {
+    copies.push_back(constraint);
+    copies.back().prefix = item.name + ".";
+    copies.back().constants = item.constants;
+  }
+  if (classes.empty()) copies.push_back(constraint);
+  const NameLookup first_values = [&](const std::string& name) -> std::optional<std::int64_t> {
+    const Knob* knob = space->Find(name);
+    return knob == nullptr ? std::nullopt : std::optional(knob->values.back());
+  };
+  for (Constraint& copy : copies) {
+    if (const auto value = Evaluate(copy.expression, NamesOf(copy, first_values)); !value)
+      return Problem(file, &node, value.error().text, "");
+    space->constraints.push_back(std::move(copy));
+  }
+  return {};
 }
 
 std::regex ConstantPattern(const Knob& knob) {
@@ -92,37 +190,17 @@ Result<KnobSpace> ParseKnobs(const std::string& toml_text, const std::string& fi
                 fmt::format("{}:{}", file_name, error.source().begin.line), error.description(),
                 "correct the TOML");
   }
-  CRUCIBLE_TRY(OnlyKeys(file_name, root, {"knob", "constraint"}));
+  CRUCIBLE_TRY(OnlyKeys(file_name, root, {"class", "knob", "constraint"}));
+  CRUCIBLE_ASSIGN(const std::vector<KnobClass> classes, ReadClasses(file_name, root));
   KnobSpace space;
-  if (const toml::array* knobs = root["knob"].as_array()) {
-    for (const auto& node : *knobs) {
-      if (!node.is_table()) return Problem(file_name, &node, "no table", "write [[knob]]");
-      CRUCIBLE_ASSIGN(Knob knob, ReadKnob(file_name, *node.as_table()));
-      if (space.Find(knob.name) != nullptr)
-        return Problem(file_name, &node, fmt::format("knob '{}' is there twice", knob.name),
-                       "give each its own name");
-      space.knobs.push_back(std::move(knob));
-    }
-  }
+  if (const toml::array* knobs = root["knob"].as_array())
+    for (const auto& node : *knobs)
+      CRUCIBLE_TRY(AddKnob(file_name, node, classes, &space));
   if (space.knobs.empty())
     return Problem(file_name, nullptr, "it has no [[knob]]", "see docs/target_protocol.md");
-  const NameLookup any_name = [&](const std::string& name) -> std::optional<std::int64_t> {
-    const Knob* knob = space.Find(name);
-    return knob == nullptr ? std::nullopt : std::optional(knob->values.front());
-  };
-  if (const toml::array* constraints = root["constraint"].as_array()) {
-    for (const auto& node : *constraints) {
-      if (!node.is_table()) return Problem(file_name, &node, "no table", "write [[constraint]]");
-      const toml::table& table = *node.as_table();
-      CRUCIBLE_TRY(OnlyKeys(file_name, table, {"when", "reason"}));
-      Constraint constraint;
-      CRUCIBLE_ASSIGN(constraint.when, Text(file_name, table, "when"));
-      CRUCIBLE_ASSIGN(constraint.reason, Text(file_name, table, "reason"));
-      if (const auto value = Evaluate(constraint.when, any_name); !value)
-        return Problem(file_name, &node, value.error().text, "");
-      space.constraints.push_back(std::move(constraint));
-    }
-  }
+  if (const toml::array* constraints = root["constraint"].as_array())
+    for (const auto& node : *constraints)
+      CRUCIBLE_TRY(AddConstraint(file_name, node, classes, &space));
   return space;
 }
 
@@ -179,8 +257,11 @@ Result<std::string> WhyInvalid(const KnobSpace& space, const Configuration& conf
     return found == configuration.end() ? std::nullopt : std::optional(found->second);
   };
   for (const Constraint& constraint : space.constraints) {
-    CRUCIBLE_ASSIGN(const std::int64_t refused, Evaluate(constraint.when, lookup));
-    if (refused != 0) return fmt::format("{} ({})", constraint.reason, constraint.when);
+    CRUCIBLE_ASSIGN(const std::int64_t holds,
+                    Evaluate(constraint.expression, NamesOf(constraint, lookup)));
+    if ((holds != 0) != constraint.required)
+      return fmt::format("{} ({}{})", constraint.reason, constraint.required ? "not " : "",
+                         constraint.expression);
   }
   return std::string();
 }

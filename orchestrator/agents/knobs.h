@@ -2,7 +2,9 @@
 //
 // A knobs file (docs/target_protocol.md) names integer constants in source files, the values they
 // may take, what each changes physically, and constraints that refuse a combination before any
-// build. A configuration is every knob's value; its canonical text identifies it.
+// build. Where the same knobs exist once per class of sizes, the file lists them once, with the
+// classes; knob K of class C is called "C.K". A configuration is every knob's value; its canonical
+// text identifies it.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +27,11 @@ struct Knob {
 };
 
 struct Constraint {
-  std::string when;                    // refused where this is true
+  std::string expression;              // as in the file
+  bool required = false;               // true: must hold; false: refused where it holds
   std::string reason;
+  std::string prefix;                  // of its names: "small." in a class, else empty
+  std::map<std::string, std::int64_t> constants;   // of the class: "n_max"
 };
 
 struct KnobSpace {

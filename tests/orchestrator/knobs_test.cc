@@ -114,6 +114,45 @@ TEST(Knobs, ABrokenFileNamesItsLine) {
   EXPECT_NE(unknown.error().text.find("nope"), std::string::npos) << unknown.error().text;
 }
 
+TEST(Knobs, ClassesHaveTheirOwnCopyOfEachKnob) {
+  const auto space = ParseKnobs(R"(
+[[class]]
+name = "small"
+file = "small.h"
+cases = ["n32"]
+constants = { n_max = 8 }
+[[class]]
+name = "large"
+file = "large.h"
+cases = ["n352"]
+constants = { n_max = 100 }
+[[knob]]
+name = "panel"
+constant = "kPanel"
+values = [1, 16]
+mechanism = "m"
+[[constraint]]
+require = "panel <= n_max"
+reason = "a panel is no wider than the matrix"
+)", "knobs.toml");
+  ASSERT_TRUE(space) << space.error().text;
+  ASSERT_EQ(space->knobs.size(), 2u);
+  EXPECT_EQ(space->Find("large.panel")->file, "large.h");
+  EXPECT_EQ(space->Find("small.panel")->cases, std::vector<std::string>{"n32"});
+  EXPECT_EQ(WhyInvalid(*space, {{"small.panel", 1}, {"large.panel", 16}}).value(), "");
+  EXPECT_EQ(WhyInvalid(*space, {{"small.panel", 16}, {"large.panel", 1}}).value(),
+            "a panel is no wider than the matrix (not panel <= n_max)");
+}
+
+TEST(Knobs, TheCpuTargetsOwnFileMatchesItsSources) {
+  const std::filesystem::path root = CRUCIBLE_SOURCE_DIR;
+  const auto space = ParseKnobs(ReadFile(root / "kernels/eigh/cpu/knobs.toml").value(), "knobs.toml");
+  ASSERT_TRUE(space) << space.error().text;
+  const auto configuration = ReadConfiguration(*space, root);
+  ASSERT_TRUE(configuration) << configuration.error().text;
+  EXPECT_EQ(WhyInvalid(*space, *configuration).value(), "");
+}
+
 ProposalSearch Search(std::set<std::string> rejected = {}) {
   return ProposalSearch(ParseKnobs(kFile, "knobs.toml").value(), {{"block", 1}, {"width", 1}},
                         {"small"}, std::move(rejected), 1);
