@@ -1,0 +1,266 @@
+#include "missions/planner.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace crucible {
+namespace {
+
+constexpr double kUnknownRoom = 0.1;  // neither a floor nor a peer that is faster is known
+constexpr double kLeastRoom = 0.01;   // at its floor: the floor is what is left to challenge
+constexpr std::size_t kMostRetries = 8;
+constexpr int kMostHalvings = 5;
+
+bool Contains(const std::vector<std::string>& list, const std::string& item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
+
+bool Claims(const Entry& entry, const std::string& name) {
+  return std::any_of(entry.cases.begin(), entry.cases.end(), [&](const CaseResult& result) {
+    return result.name == name && result.role == "claim";
+  });
+}
+
+// The room and the staleness of one case, with the numbers they came from.
+struct Score {
+  double value = 0;
+  double newest_us = 0;  // 0: not measured yet
+  std::string why;
+};
+
+class Planner {
+ public:
+  explicit Planner(const PlannerInput& input) : in_(input) {
+    for (const MissionRow& mission : in_.missions) {
+      if (mission.target != in_.target->name) continue;
+      const bool mine = mission.campaign == in_.campaign;
+      // One that waits for a person (ended, with a merge outcome) holds nothing back.
+      const bool works = mission.state == "preparing" || mission.state == "running" ||
+                         mission.state == "merging" ||
+                         (mission.state == "ended" && mission.merge_outcome.empty());
+      if (mine && works) taken_.insert(mission.cases.begin(), mission.cases.end());
+      if (!mine) continue;
+      const auto settings = nlohmann::json::parse(mission.settings, nullptr, false);
+      if (settings.is_object() && settings.contains("retry") && settings["retry"].is_array())
+        for (const auto& key : settings["retry"])
+          if (key.is_string()) retried_.insert(key.get<std::string>());
+    }
+    for (const Entry& entry : in_.entries)
+      if (!entry.supersedes.empty()) superseded_.insert(entry.supersedes);
+    for (const TargetCase& item : in_.target->cases) scores_.push_back(ScoreOf(item));
+  }
+
+  std::optional<MissionPlan> Added() {
+    for (const MissionRow& mission : in_.missions) {
+      if (mission.state != "planned") continue;
+      if (!mission.campaign.empty() && mission.campaign != in_.campaign) continue;
+      if (!mission.target.empty() && mission.target != in_.target->name) continue;
+      std::vector<std::string> cases = mission.cases;
+      if (cases.empty())
+        for (const TargetCase& item : in_.target->cases) cases.push_back(item.name);
+      const auto unknown = std::find_if(cases.begin(), cases.end(), [&](const std::string& name) {
+        return in_.target->FindCase(name) == nullptr;
+      });
+      if (unknown != cases.end()) {
+        Note(fmt::format("{} names the unknown case {}", mission.id, *unknown));
+        continue;
+      }
+      const auto busy = std::find_if(cases.begin(), cases.end(),
+                                     [&](const std::string& name) { return taken_.contains(name); });
+      if (busy != cases.end()) {
+        Note(fmt::format("{} waits for {}", mission.id, *busy));
+        continue;
+      }
+      MissionPlan plan;
+      plan.flavour = mission.flavour;
+      plan.cases = cases;
+      plan.goal = mission.goal.empty() ? GoalFor(cases.front()) : mission.goal;
+      plan.why = fmt::format("{} was added by a person and waits", mission.id);
+      plan.added_mission = mission.id;
+      return plan;
+    }
+    return std::nullopt;
+  }
+
+  // Rejections (losses and nulls) one of whose conditions is different today.
+  std::optional<MissionPlan> Retest() {
+    std::string change;
+    return FromEntries(
+        [&](const Entry& entry) {
+          return (entry.kind == EntryKind::kLoss || entry.kind == EntryKind::kNull) &&
+                 !ChangedSince(entry.conditions, in_.now).empty();
+        },
+        [&](const std::string& name, const std::vector<const Entry*>& entries) {
+          const ChangedCondition first =
+              ChangedSince(entries.front()->conditions, in_.now).front();
+          return std::pair(
+              fmt::format("Measure again what was rejected on {} under other conditions", name),
+              fmt::format("{} rejection{} of {} up for a retest; {}: {} -> {}", entries.size(),
+                          entries.size() == 1 ? "" : "s", name, first.field, first.then,
+                          first.now));
+        });
+  }
+
+  std::optional<MissionPlan> Requeued() {
+    return FromEntries(
+        [](const Entry& entry) { return entry.kind == EntryKind::kInconclusive; },
+        [](const std::string& name, const std::vector<const Entry*>& entries) {
+          return std::pair(fmt::format("Measure again what stayed inconclusive on {}", name),
+                           fmt::format("{} inconclusive experiment{} of {} re-queued",
+                                       entries.size(), entries.size() == 1 ? "" : "s", name));
+        });
+  }
+
+  std::optional<MissionPlan> MostPromising() {
+    const std::vector<std::size_t> order = FreeCases();
+    if (order.empty()) return std::nullopt;
+    const std::size_t best = order.front();
+    MissionPlan plan;
+    plan.cases = {in_.target->cases[best].name};
+    plan.goal = GoalFor(plan.cases.front());
+    plan.why = fmt::format("{} has the largest score: {}", plan.cases.front(), scores_[best].why);
+    if (order.size() > 1)
+      plan.why += fmt::format("; next is {} with {:.3g}", in_.target->cases[order[1]].name,
+                              scores_[order[1]].value);
+    return plan;
+  }
+
+  std::string WhyNot() const {
+    std::string text = fmt::format("every case of {} is being worked on", in_.target->name);
+    if (in_.target->cases.empty()) text = fmt::format("{} has no cases", in_.target->name);
+    return notes_.empty() ? text : text + "; " + notes_;
+  }
+
+ private:
+  void Note(const std::string& note) { notes_ += (notes_.empty() ? "" : "; ") + note; }
+
+  // Indices of the cases nobody works on, the largest score first, ties in the file's order.
+  std::vector<std::size_t> FreeCases() const {
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < scores_.size(); ++i)
+      if (!taken_.contains(in_.target->cases[i].name)) order.push_back(i);
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return scores_[a].value > scores_[b].value;
+    });
+    return order;
+  }
+
+  std::string GoalFor(const std::string& name) const {
+    const TargetCase* item = in_.target->FindCase(name);
+    const auto index = static_cast<std::size_t>(item - in_.target->cases.data());
+    const double newest_us = scores_[index].newest_us;
+    std::string goal = "Make " + name + " faster";
+    if (newest_us > 0) goal += fmt::format(" than {:.4g} us", newest_us);
+    if (item->floor_us) goal += fmt::format(" (floor {:.4g} us)", *item->floor_us);
+    return goal + " without slowing any other case";
+  }
+
+  template <class Wanted, class Words>
+  std::optional<MissionPlan> FromEntries(Wanted wanted, Words words) const {
+    for (const std::size_t index : FreeCases()) {
+      const std::string& name = in_.target->cases[index].name;
+      std::vector<const Entry*> found;
+      for (std::size_t i = 0; i < in_.entries.size() && found.size() < kMostRetries; ++i)
+        if (Claims(in_.entries[i], name) && wanted(in_.entries[i]) && StillStands(i))
+          found.push_back(&in_.entries[i]);
+      if (found.empty()) continue;
+      MissionPlan plan;
+      plan.cases = {name};
+      std::tie(plan.goal, plan.why) = words(name, found);
+      for (const Entry* entry : found) plan.retry.push_back(entry->key);
+      return plan;
+    }
+    return std::nullopt;
+  }
+
+  // Not superseded, not conflated, not tried again by a mission of this campaign, and the newest
+  // word on its change: a later measurement of the same change replaces it.
+  bool StillStands(std::size_t index) const {
+    const Entry& entry = in_.entries[index];
+    if (entry.conflated || superseded_.contains(entry.key) || retried_.contains(entry.key))
+      return false;
+    if (entry.change.empty() || entry.change == "{}") return true;
+    const auto same = [&](const Entry& later) {
+      return later.change == entry.change && later.kind != EntryKind::kNote &&
+             std::any_of(entry.cases.begin(), entry.cases.end(), [&](const CaseResult& result) {
+               return result.role == "claim" && Claims(later, result.name);
+             });
+    };
+    return std::none_of(in_.entries.begin() + static_cast<std::ptrdiff_t>(index) + 1,
+                        in_.entries.end(), same);
+  }
+
+  Score ScoreOf(const TargetCase& item) const {
+    Score score;
+    std::optional<double> floor_us = item.floor_us;
+    std::map<std::string, double> peers;
+    std::int64_t moved_ms = 0;
+    for (const Point& point : in_.points) {
+      if (point.case_name != item.name || point.target != in_.target->name) continue;
+      if (point.kind == "main") score.newest_us = point.median_us;
+      if (point.kind == "main" && point.record) moved_ms = point.time_ms;
+      if (point.kind == "floor" && !item.floor_us) floor_us = point.median_us;
+      if (point.kind == "peer") peers[point.name] = point.median_us;
+    }
+    double room = kUnknownRoom;
+    std::string room_text = "no floor or faster peer known";
+    if (score.newest_us > 0 && floor_us && *floor_us > 0) {
+      room = std::max(kLeastRoom, std::log(score.newest_us / *floor_us));
+      room_text = fmt::format("ln({:.4g} us / floor {:.4g} us)", score.newest_us, *floor_us);
+    } else if (score.newest_us > 0 && !peers.empty()) {
+      const auto best = std::min_element(peers.begin(), peers.end(), [](const auto& a, const auto& b) {
+        return a.second < b.second;
+      });
+      if (best->second > 0 && best->second < score.newest_us) {
+        room = std::log(score.newest_us / best->second);
+        room_text = fmt::format("ln({:.4g} us / {} {:.4g} us)", score.newest_us, best->first,
+                                best->second);
+      }
+    }
+    int ended = 0, in_vain = 0;
+    for (const MissionRow& mission : in_.missions) {
+      if (mission.target != in_.target->name || !mission.ended_ms || *mission.ended_ms <= moved_ms)
+        continue;
+      ++ended;
+      const bool landed = mission.merge_outcome == "landed";
+      in_vain += mission.state == "done" && !landed && Contains(mission.cases, item.name);
+    }
+    const int halvings = std::min(in_vain, kMostHalvings);
+    score.value = room * (1 + ended) * std::pow(0.5, halvings);
+    score.why = fmt::format("{:.3g} = room {:.3g} ({}) x staleness {}", score.value, room, room_text,
+                            1 + ended);
+    if (halvings > 0)
+      score.why += fmt::format(", halved {} time{} for missions on it that landed nothing", halvings,
+                               halvings == 1 ? "" : "s");
+    return score;
+  }
+
+  const PlannerInput& in_;
+  std::set<std::string> taken_, retried_, superseded_;
+  std::vector<Score> scores_;  // in the order of the target's cases
+  std::string notes_;
+};
+
+}  // namespace
+
+std::optional<MissionPlan> PlanNext(const PlannerInput& input, const std::string& default_flavour,
+                                    std::string* why_not) {
+  CRUCIBLE_CHECK(input.target != nullptr, "a plan is made for a target");
+  Planner planner(input);
+  std::optional<MissionPlan> plan = planner.Added();
+  if (!plan) plan = planner.Retest();
+  if (!plan) plan = planner.Requeued();
+  if (!plan) plan = planner.MostPromising();
+  if (plan && plan->flavour.empty()) plan->flavour = default_flavour;
+  if (!plan && why_not != nullptr) *why_not = planner.WhyNot();
+  return plan;
+}
+
+}  // namespace crucible

@@ -1,0 +1,11 @@
+// templates.h: the mission templates (missions/templates/*.md), built into the program.
+#pragma once
+
+#include <string_view>
+
+namespace crucible {
+
+std::string_view MissionTemplate();                         // mission.md, with {{values}}
+std::string_view FlavourTemplate(std::string_view flavour);  // how to work; "" when unknown
+
+}  // namespace crucible

@@ -1,0 +1,104 @@
+// Campaign files: what they say, and one clear error for each mistake.
+#include "missions/campaign_file.h"
+
+#include <gtest/gtest.h>
+
+#include "base/files.h"
+
+namespace crucible {
+namespace {
+
+constexpr const char* kHead = "name = \"demo\"\ntarget = \"../targets/t.toml\"\n";
+
+TEST(CampaignFile, ReadsEveryKey) {
+  const auto file = ParseCampaignFile(std::string(kHead) + R"(
+branch = "trunk"
+agents = 3
+[budget]
+wall = "5m"
+missions = 8
+idle_missions = 3
+[mission]
+wall = "90s"
+experiments = 6
+[agent]
+kind = "command"
+command = ["{bin}/agent", "--mission={mission}", "{worktree}", "{}"]
+seed = 7
+[merge]
+approve = true
+)", "/c/campaigns/demo.toml");
+  ASSERT_TRUE(file) << file.error().text;
+  EXPECT_EQ(file->name, "demo");
+  EXPECT_EQ(file->target, "/c/targets/t.toml");
+  EXPECT_EQ(file->branch, "trunk");
+  EXPECT_EQ(file->agents, 3);
+  EXPECT_EQ(file->wall_ms, 300'000);
+  EXPECT_EQ(file->missions, 8);
+  EXPECT_EQ(file->idle_missions, 3);
+  EXPECT_EQ(file->mission_wall_ms, 90'000);
+  EXPECT_EQ(file->mission_experiments, 6);
+  EXPECT_EQ(file->agent_kind, "command");
+  EXPECT_EQ(file->agent_command.size(), 4u);
+  EXPECT_EQ(file->seed, 7u);
+  EXPECT_TRUE(file->approve);
+}
+
+TEST(CampaignFile, DefaultsNeedTwoKeysOnly) {
+  const auto file = ParseCampaignFile(kHead, "/c/campaigns/demo.toml");
+  ASSERT_TRUE(file) << file.error().text;
+  EXPECT_EQ(file->agent_kind, "proposer");
+  EXPECT_EQ(file->branch, "main");
+  EXPECT_FALSE(file->approve);
+}
+
+TEST(CampaignFile, EachMistakeIsNamedWithItsLine) {
+  const struct {
+    std::string text, line, says;
+  } mistakes[] = {
+      {"name = \"demo\n", ":1", ""},
+      {"target = \"t\"\n", ":1", "'name' is missing"},
+      {"name = \"x\"\n", ":1", "'target' is missing"},
+      {"name = \"A b\"\ntarget = \"t\"\n", ":1", "[a-z0-9_-]+"},
+      {std::string(kHead) + "agnets = 2\n", ":3", "did you mean 'agents'?"},
+      {std::string(kHead) + "quite_else = 2\n", ":3", "it takes name, target, branch"},
+      {std::string(kHead) + "agents = 0\n", ":3", "from 1 to 64"},
+      {std::string(kHead) + "agents = \"2\"\n", ":3", "whole number"},
+      {std::string(kHead) + "budget = 3\n", ":3", "write [budget]"},
+      {std::string(kHead) + "[budget]\nwall = \"5 parsecs\"\n", ":4", "\"5 parsecs\""},
+      {std::string(kHead) + "[budget]\nwal = \"5m\"\n", ":4", "did you mean 'wall'?"},
+      {std::string(kHead) + "[mission]\nexperiments = 0\n", ":4", "experiments"},
+      {std::string(kHead) + "[agent]\nkind = \"propser\"\n", ":4", "did you mean 'proposer'?"},
+      {std::string(kHead) + "[agent]\nkind = \"command\"\n", ":3", "without a 'command'"},
+      {std::string(kHead) + "[agent]\ncommand = [\"x\"]\n", ":4", "kind = \"command\""},
+      {std::string(kHead) + "[agent]\nkind = \"command\"\ncommand = [\"{wroktree}\"]\n", ":5",
+       "{wroktree}"},
+      {std::string(kHead) + "[agent]\nseed = -1\n", ":4", "seed"},
+      {std::string(kHead) + "[merge]\napprove = 1\n", ":4", "true or false"},
+  };
+  for (const auto& mistake : mistakes) {
+    const auto file = ParseCampaignFile(mistake.text, "bad.toml");
+    ASSERT_FALSE(file) << mistake.text;
+    EXPECT_EQ(file.error().kind, ErrorKind::kUsage);
+    EXPECT_NE(file.error().text.find("bad.toml" + mistake.line + ":"), std::string::npos)
+        << file.error().text;
+    EXPECT_NE(file.error().text.find(mistake.says), std::string::npos) << file.error().text;
+  }
+}
+
+TEST(CampaignFile, TheTargetFileMustExistWhenLoaded) {
+  const auto root = MakeTemporaryDirectory("campaign").value();
+  const auto path = root / "campaigns/demo.toml";
+  ASSERT_TRUE(WriteFileAtomically(path, kHead));
+  const auto missing = LoadCampaignFile(path);
+  ASSERT_FALSE(missing);
+  EXPECT_NE(missing.error().text.find("demo.toml:2: there is no target file"), std::string::npos)
+      << missing.error().text;
+  ASSERT_TRUE(WriteFileAtomically(root / "targets/t.toml", ""));
+  EXPECT_TRUE(LoadCampaignFile(path));
+  EXPECT_EQ(LoadCampaignFile(root / "absent.toml").error().kind, ErrorKind::kNotFound);
+  EXPECT_TRUE(RemoveTree(root));
+}
+
+}  // namespace
+}  // namespace crucible
