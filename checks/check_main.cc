@@ -59,6 +59,7 @@ Result<judge::Report> Run(const std::string& op, const judge::Request& request) 
   if (op == "compare") return judge::RunCompare(request);
   if (op == "ratchet") return judge::RunRatchet(request);
   if (op == "gate") return judge::RunGate(request);
+  if (op == "exploits") return judge::RunExploits(request);
   return judge::RunMeasure(request);
 }
 
@@ -115,6 +116,7 @@ int Main(int argc, char** argv) {
   add_measured(measure, false);
   add_cases(measure);
   measure->add_flag("--peers", words.peers, "measure the target's peers beside it");
+  add("exploits", "are the target's cheating kernels caught, each for its own reason?");
   for (CLI::App* sub : {compare, ratchet, measure})
     sub->add_flag("--no-quick-check", words.no_quick_check, "the candidate was checked already");
   try {

@@ -37,6 +37,14 @@ struct TargetPeer {
   std::vector<std::string> command;
 };
 
+// A kernel that cheats, to prove that the harness sees it.
+struct TargetExploit {
+  std::string name;
+  std::vector<std::string> command;  // a harness with the cheating library
+  std::string expects;               // words the rejection's reason must hold: its own, not another
+  std::string case_name;             // the [[case]] it is timed on; empty: the first
+};
+
 struct TargetLimits {
   double ratchet = 0.02;        // slowdown of a case that fails the merge
   double ratchet_short = 0.04;  // … for cases under short_us
@@ -60,6 +68,7 @@ struct Target {
   std::int64_t build_limit_ms = 180'000;  // of each command
   std::vector<std::string> harness;
   std::vector<TargetPeer> peers;
+  std::vector<TargetExploit> exploits;
   std::vector<TargetCase> cases;
   std::vector<CheckCase> checks;
   TargetLimits limits;

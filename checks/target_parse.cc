@@ -248,6 +248,26 @@ void ReadCases(Reader& reader, const toml::table& root, Target& target) {
   if (target.cases.empty()) reader.Complain(root, "no [[case]]", "add what is to be measured");
 }
 
+void ReadExploits(Reader& reader, const toml::table& root, Target& target) {
+  for (const toml::table* item : reader.Tables(root, "exploit")) {
+    reader.AllowKeys(*item, "[[exploit]]", {"name", "command", "expects", "case"});
+    TargetExploit exploit{.name = reader.String(*item, "name", true),
+                          .command = reader.Words(*item, "command", true),
+                          .expects = reader.String(*item, "expects", true),
+                          .case_name = reader.String(*item, "case", false)};
+    if (!exploit.case_name.empty() && target.FindCase(exploit.case_name) == nullptr)
+      reader.Complain(*item,
+                      fmt::format("exploit '{}' names case '{}', which there is not", exploit.name,
+                                  exploit.case_name),
+                      "name one of the [[case]]s");
+    for (const TargetExploit& other : target.exploits)
+      if (other.name == exploit.name)
+        reader.Complain(*item, fmt::format("a second exploit is named '{}'", exploit.name),
+                        "give each its own name");
+    target.exploits.push_back(std::move(exploit));
+  }
+}
+
 // "dense n=32 batch=3": texts as they are, everything else as key=value, in the file's order.
 std::string CheckName(const std::vector<std::pair<std::string, nlohmann::json>>& values) {
   std::vector<std::string> words;
@@ -337,7 +357,7 @@ Result<Target> ParseTarget(const std::string& text, const fs::path& file) {
   target.file = fs::absolute(file);
   reader.AllowKeys(root, "the target file",
                    {"name", "description", "device", "paths", "build", "harness", "peer", "case",
-                    "check", "limits", "knobs"});
+                    "check", "limits", "knobs", "exploit"});
   target.name = reader.String(root, "name", true);
   if (!target.name.empty() && !IsName(target.name))
     reader.Complain(*root.get("name"), fmt::format("name \"{}\" is not [a-z0-9_]+", target.name),
@@ -348,6 +368,7 @@ Result<Target> ParseTarget(const std::string& text, const fs::path& file) {
   ReadBuild(reader, root, target);
   ReadHarness(reader, root, target);
   ReadCases(reader, root, target);
+  ReadExploits(reader, root, target);
   std::set<std::string> seen;
   for (const toml::table* item : reader.Tables(root, "check"))
     ReadCheck(reader, *item, target, seen);

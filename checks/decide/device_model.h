@@ -20,7 +20,7 @@ struct NoiseModel {
   double excursion_gain = 0.10;  // … and are this much faster
   double cold_gain = 0;          // the first slots after idle are this much faster …
   double cold_slots = 4;         // … fading with this many slots
-  double trend = 0;               // the device slows by this much, per slot, for ever
+  double trend = 0;              // the device slows by this much, per slot, for ever
   double wander_sigma = 0;       // random walk of the device, per slot
   double swing = 0;              // slow wave of the device …
   double swing_slots = 60;       // … and its length

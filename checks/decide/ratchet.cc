@@ -32,7 +32,7 @@ std::optional<Decision> Ratchet::Add(const Round& round) {
   if (evidence.estimate.high < limit) return End(Verdict::kAccepted, evidence, "within the limit");
   const bool over = evidence.estimate.low > limit;
   if (!rerunning_ && (last || over)) {
-    rounds_.clear();
+    first_rounds_ = std::exchange(rounds_, {});
     next_look_ = 0;
     rerunning_ = restart_ = true;
     return std::nullopt;
@@ -42,18 +42,24 @@ std::optional<Decision> Ratchet::Add(const Round& round) {
 }
 
 Decision Ratchet::Finish(const std::string& why) {
-  const Evidence evidence = Weigh(rounds_, rule_.evidence);
   const std::string because = why.empty() ? "" : " (" + why + ")";
   const double limit = std::log1p(rule_.limit);
-  const bool enough = static_cast<int>(evidence.units.size()) >= rule_.first.front();
-  if (enough && evidence.estimate.high < limit)
+  const Evidence rerun = Weigh(rounds_, rule_.evidence);
+  if (rerunning_ && static_cast<int>(rerun.units.size()) >= rule_.first.front() &&
+      rerun.estimate.low > limit)
+    return End(Verdict::kRejected, rerun, "slower than the limit");
+  // Everything measured speaks for the candidate; only the rerun may speak against it.
+  std::vector<Round> all = first_rounds_;
+  all.insert(all.end(), rounds_.begin(), rounds_.end());
+  const Evidence evidence = Weigh(all, rule_.evidence);
+  const int units = static_cast<int>(evidence.units.size());
+  if (units >= rule_.first.front() && evidence.estimate.high < limit)
     return End(Verdict::kAccepted, evidence, "within the limit");
-  if (enough && rerunning_ && evidence.estimate.low > limit)
-    return End(Verdict::kRejected, evidence, "slower than the limit");
-  // The limit lies inside the interval. With the rerun's rounds behind it, the better guess counts
-  // when it is on the good side; otherwise nobody knows yet.
-  const bool thorough = static_cast<int>(evidence.units.size()) >= rule_.rerun.front();
-  if (thorough && evidence.estimate.center <= limit)
+  // The limit lies inside the interval. The better guess counts when it is on the good side: by a
+  // margin with the first run's rounds, without one with the rerun's; otherwise nobody knows yet.
+  const bool thorough = units >= rule_.rerun.front() && evidence.estimate.center <= limit;
+  const bool fair = units >= rule_.first.back() && evidence.estimate.center <= 0.5 * limit;
+  if (thorough || fair)
     return End(Verdict::kAccepted, evidence, "not shown to be slower than the limit" + because);
   return End(Verdict::kInconclusive, evidence, "the limit lies within the noise" + because);
 }

@@ -45,7 +45,8 @@ class Ratchet {
   Decision End(Verdict verdict, const Evidence& evidence, const std::string& text) const;
 
   RatchetRule rule_;
-  std::vector<Round> rounds_;
+  std::vector<Round> rounds_;        // of the run under way
+  std::vector<Round> first_rounds_;  // of the first run, once the rerun has begun
   std::size_t next_look_ = 0;
   bool rerunning_ = false, restart_ = false;
 };

@@ -48,6 +48,7 @@ Rule ScreenRule(double minimum_effect) {
           .futility = {{3, 0.7}},
           .evidence = {.unit = Unit::kRound},
           .needs_interval = false,
+          .divides_error = false,  // its errors cost a confirmation, nothing else
           .minimum_effect = minimum_effect,
           .worth = 0.01,
           .control_p = 0.0,  // five rounds cannot show a drift: the confirmation looks for it
@@ -72,6 +73,7 @@ Result<Rule> RuleByName(std::string_view name, double minimum_effect) {
 }
 
 Rule ForOneOf(Rule rule, std::size_t cases) {
+  if (!rule.divides_error) return rule;
   for (Look& look : rule.looks) look.alpha /= static_cast<double>(std::max<std::size_t>(cases, 1));
   return rule;
 }
@@ -162,6 +164,7 @@ Decision Comparison::Finish(const std::string& why) {
 
 std::vector<Decision> DecideTogether(std::vector<Decision> decisions, const Rule& rule,
                                      double alpha) {
+  if (!rule.divides_error) return decisions;
   std::vector<double> p_values;
   for (const Decision& decision : decisions) p_values.push_back(decision.p_overall);
   const std::vector<bool> shown = Holm(p_values, alpha);

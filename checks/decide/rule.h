@@ -34,6 +34,7 @@ struct Rule {
   std::vector<Futility> futility;  // ascending
   EvidenceOptions evidence;
   bool needs_interval = true;     // accepts only when the interval lies below zero as well
+  bool divides_error = true;      // among the cases of one claim (Holm)
   double minimum_effect = 0.003;  // a smaller gain is not accepted, however certain
   double worth = 0.003;           // "no difference" means: a gain above this is excluded
   // The control (an arm against itself) refuses when its drift is above both of these and its sign

@@ -42,6 +42,10 @@ class Bench {
   // Absolute times, candidate and peers in turn; false when the candidate fails.
   bool Measure(const std::vector<TargetCase>& cases, bool with_peers);
 
+  // Runs every cheating kernel of the target; true when each is rejected for its own reason. One
+  // row of checks a kernel: "pass" means that it was caught.
+  bool CatchExploits();
+
   // Fills in what only the end knows and hands the report out.
   Report Finish();
   Report& report() { return report_; }

@@ -12,8 +12,8 @@
 
 namespace crucible::judge {
 
-// Calls and milliseconds of one slot. Long enough for the median of a few calls, not longer than
-// `slot_ms` asks, and shorter where `rounds` rounds would not fit into `time_ms` otherwise.
+// Calls and milliseconds of one slot: what `slot_ms` asks, and less where `rounds` rounds would not
+// fit into `time_ms` otherwise; a call that is longer than that is made once.
 SlotRequest PlanSlot(double call_us, double slot_ms, double time_ms, int rounds);
 
 // How many rounds two processes run before fresh ones take over: the more, the dearer a start is

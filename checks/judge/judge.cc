@@ -85,4 +85,14 @@ Result<Report> RunMeasure(const Request& request, Clock& clock) {
   return bench.Finish();
 }
 
+Result<Report> RunExploits(const Request& request, Clock& clock) {
+  if (request.target.exploits.empty())
+    return Fail(ErrorKind::kUsage, "run exploits of", request.target.name, "the target names none",
+                "add [[exploit]] tables");
+  CRUCIBLE_ASSIGN(Bench bench, Bench::Make(request, "exploits", false, clock));
+  if (bench.CatchExploits() && bench.Check(CheckLevel::kQuick, {}))
+    bench.report().verdict = Verdict::kAccepted;
+  return bench.Finish();
+}
+
 }  // namespace crucible::judge

@@ -1,4 +1,4 @@
-// judge.h: the five questions of crucible_check, as a library.
+// judge.h: the questions of crucible_check, as a library.
 //
 // Runs harness processes one at a time and takes no lock: whoever calls it holds the device (see
 // gpu_run). A usage error (unknown case, missing arm) is an Error of kind kUsage; everything else
@@ -39,5 +39,8 @@ Result<Report> RunCompare(const Request& request, Clock& clock = SystemClock());
 Result<Report> RunRatchet(const Request& request, Clock& clock = SystemClock());
 Result<Report> RunGate(const Request& request, Clock& clock = SystemClock());
 Result<Report> RunMeasure(const Request& request, Clock& clock = SystemClock());
+// The target's cheating kernels, each to be caught for its own reason; then the candidate's own
+// quick checks, so that a harness that rejects everything does not pass either.
+Result<Report> RunExploits(const Request& request, Clock& clock = SystemClock());
 
 }  // namespace crucible::judge

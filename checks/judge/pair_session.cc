@@ -140,9 +140,8 @@ Outcome<Decision> PairSession::Run(Decider decider) {
       slot_ = PlanSlot(call_us_, options_.slot_ms, LeftMs(), decider.rounds_planned);
     }
     const double guess_ms = 4 * std::max(slot_.budget_ms, slot_.min_calls * call_us_ / 1000);
-    const int most =
-        RoundsPerPair(start_ms_, round_ms_ > 0 ? round_ms_ : guess_ms,
-                      static_cast<double>(options_.time_ms), decider.pairs_needed);
+    const int most = RoundsPerPair(start_ms_, round_ms_ > 0 ? round_ms_ : guess_ms,
+                                   static_cast<double>(options_.time_ms), decider.pairs_needed);
     for (int i = 0; i < most; ++i) {
       const double next_ms = round_ms_ > 0 ? round_ms_ : guess_ms;
       if (LeftMs() < next_ms) return decider.finish("the time for this case ran out");

@@ -237,6 +237,10 @@ TEST(Claim, SeveralCasesShareOneErrorRate) {
   EXPECT_EQ(Feed(crowd, rounds).verdict, Verdict::kInconclusive);
 }
 
+TEST(Screen, KeepsItsLevelForEachCase) {
+  EXPECT_EQ(ForOneOf(ScreenRule(0.003), 4).Alpha(), ScreenRule(0.003).Alpha());
+}
+
 TEST(Claim, HolmAcceptsTheSecondCaseAtTheRelaxedLevel) {
   const Rule rule = ForOneOf(ClaimRule(0.003), 2);
   Decision strong{.verdict = Verdict::kAccepted, .p_overall = 0.001};
@@ -309,8 +313,18 @@ TEST(Ratchet, UndecidedAfterTheRerunIsInconclusiveOrTheBetterGuess) {
       if ((decision = ratchet.Add(round))) break;
     return decision.value_or(Decision{});
   };
-  EXPECT_EQ(run(0.035).verdict, Verdict::kInconclusive);
+  EXPECT_EQ(run(0.04).verdict, Verdict::kInconclusive);
   EXPECT_EQ(run(0.005).verdict, Verdict::kAccepted);
+}
+
+TEST(Ratchet, WhenTimeEndsTheRerunAllRoundsCount) {
+  Ratchet ratchet({.limit = 0.02});
+  for (const Round& round : Spread(11, 0.001, 0.1)) EXPECT_FALSE(ratchet.Add(round));
+  ASSERT_TRUE(ratchet.TakeRestart());
+  for (const Round& round : Spread(3, 0.001, 0.1)) EXPECT_FALSE(ratchet.Add(round));
+  const Decision decision = ratchet.Finish("time ran out");
+  EXPECT_EQ(decision.evidence.rounds, 14);
+  EXPECT_EQ(decision.verdict, Verdict::kAccepted) << decision.reason;
 }
 
 TEST(Ratchet, NoTimeIsInconclusive) {

@@ -318,6 +318,36 @@ TEST_F(Judge, APeerThatFailsIsNotedAndHarmsNobody) {
   EXPECT_THAT(report->peers.at(0).error, HasSubstr("peer library"));
 }
 
+TEST_F(Judge, ExploitsMustBeCaughtEachForItsOwnReason) {
+  Request request = With("time_us 90\n");
+  const auto add = [&](const std::string& name, const std::string& plan,
+                       const std::string& expects) {
+    const Arm arm = MakeArm(name, plan);
+    request.target.exploits.push_back(
+        {.name = name, .command = {CRUCIBLE_FAKE_HARNESS, arm.build / "plan"}, .expects = expects});
+  };
+  add("leaves_nan", "mode unverified\n", "holds NaN");
+  add("wrong_answer", "mode wrong_check\n", "residual 812");
+  const auto caught = RunExploits(request);
+  ASSERT_TRUE(caught) << caught.error().text;
+  EXPECT_EQ(caught->ExitCode(), 0) << caught->reason;
+  add("honest", "time_us 90\n", "anything");
+  const auto through = RunExploits(request);
+  EXPECT_EQ(through->ExitCode(), 1);
+  EXPECT_THAT(through->reason, HasSubstr("honest: let through"));
+  request.target.exploits.pop_back();
+  add("other_reason", "mode crash_slot\n", "canary");
+  EXPECT_THAT(RunExploits(request)->reason, HasSubstr("rejected, but not for \"canary\""));
+}
+
+TEST_F(Judge, AHarnessThatRejectsEverythingCatchesNoExploits) {
+  Request request = With("mode wrong_check\n");
+  const Arm arm = MakeArm("cheat", "mode wrong_check\n");
+  request.target.exploits = {
+      {.name = "cheat", .command = {CRUCIBLE_FAKE_HARNESS, arm.build / "plan"}, .expects = "812"}};
+  EXPECT_EQ(RunExploits(request)->verdict, Verdict::kCheckFailed);
+}
+
 TEST_F(Judge, TheSameSeedGivesTheSameDecision) {
   Request request = With("time_us 99\nnoise 0.01\n");
   request.cases = {"small"};

@@ -40,6 +40,11 @@ level = "full"
 [[check]]
 params = { kind = "dense", n = 5 }
 level = "quick"
+[[exploit]]
+name = "caches"
+command = ["{bin}/eigh_harness", "--library", "{lib}/libcaches.so"]
+expects = "stale"
+case = "n176"
 [limits]
 ratchet = 0.03
 job_limit = "5m"
@@ -77,6 +82,8 @@ TEST(Target, ReadsEverythingTheFormatHas) {
   EXPECT_EQ(target->limits.ratchet_short, 0.04);
   EXPECT_EQ(target->limits.job_limit_ms, 300'000);
   EXPECT_EQ(target->limits.slot_ms, 50);
+  ASSERT_EQ(target->exploits.size(), 1u);
+  EXPECT_EQ(target->exploits[0].expects, "stale");
   EXPECT_EQ(target->knobs_file, "kernels/eigh/cpu/knobs.toml");
 }
 
@@ -100,16 +107,17 @@ struct Mistake {
 
 TEST(Target, TellsEachMistakeWithFileAndLine) {
   const std::vector<Mistake> mistakes = {
-      {"ratchet = 0.03", "rachet = 0.03", "30", "unknown key 'rachet' in [limits]"},
+      {"ratchet = 0.03", "rachet = 0.03", "35", "unknown key 'rachet' in [limits]"},
       {"floor_why = \"flops\"", "", "16", "floor_us without floor_why"},
-      {"job_limit = \"5m\"", "job_limit = \"5 minutes\"", "31", "not a duration"},
-      {"job_limit = \"5m\"", "job_limit = \"0s\"", "31", "not a duration"},
+      {"job_limit = \"5m\"", "job_limit = \"5 minutes\"", "36", "not a duration"},
+      {"job_limit = \"5m\"", "job_limit = \"0s\"", "36", "not a duration"},
       {"name = \"n176\"", "name = \"n32\"", "21", "a second case is named 'n32'"},
       {"name = \"n176\"", "name = \"N 176\"", "21", "not [a-z0-9_]+"},
       {"n = 5", "n = [5, 5]", "26", "comes twice"},
       {"level = \"quick\"", "level = \"fast\"", "28", "level \"fast\" is unknown"},
-      {"ratchet = 0.03", "ratchet = \"2 %\"", "30", "'ratchet' is not a number above 0"},
-      {"ratchet = 0.03", "ratchet = -0.1", "30", "'ratchet' is not a number above 0"},
+      {"ratchet = 0.03", "ratchet = \"2 %\"", "35", "'ratchet' is not a number above 0"},
+      {"ratchet = 0.03", "ratchet = -0.1", "35", "'ratchet' is not a number above 0"},
+      {"case = \"n176\"", "case = \"n1\"", "29", "names case 'n1'"},
       {"on_device = true", "on_device = 1", "9", "not a boolean"},
       {"\"one.h\"", "\"../one.h\"", "4", "leaves the repository"},
       {"device = \"cpu\"", "", "1", "'device' is missing"},

@@ -16,7 +16,7 @@ namespace eigh_cpu {
 
 template <class K>
 struct BackTransform {
-  static constexpr int B = K::kBackBlock;
+  static constexpr int B = K::kBackBlock, kTileWidth = K::kVector * K::kTileVectors;
 
   float *vt;    // all blocks' V T, one after the other: vt_floats(n)
   float *product;  // min(n, kBackRows) x B
@@ -24,28 +24,21 @@ struct BackTransform {
 
   static size_t vt_floats(size_t n) { return (n + B) * (n / 2 + 2 * B); }
 
-  // Block of reflectors k .. k + width - 1 (rows of v from k), each zero from its index on.
-  static void make_vt(const float* v, ptrdiff_t ld, int k, int width, const float* tau, float* out) {
+  // V T of the reflectors k .. k + width - 1: rows of v, each zero from its index on.
+  void make_vt(const float* v, ptrdiff_t ld, int k, int width, const float* tau, float* out) const {
     const int length = k + width - 1;
-    float t[B][B] = {};
+    float t[B * B + kTileWidth] = {};
     for (int i = 0; i < width; ++i) {
       float g[B] = {};
-      Reducer<K>::dots(v + k * ld, ld, i, length, v + (k + i) * ld, g);
+      Reducer<K>::dots(v + k * ld, ld, i, k + i, v + (k + i) * ld, g);
       for (int r = 0; r < i; ++r) {
         float total = 0.0f;
-        for (int q = r; q < i; ++q) total += t[r][q] * g[q];
-        t[r][i] = -tau[k + i] * total;
+        for (int q = r; q < i; ++q) total += t[r * B + q] * g[q];
+        t[r * B + i] = -tau[k + i] * total;
       }
-      t[i][i] = tau[k + i];
+      t[i * B + i] = tau[k + i];
     }
-    for (int row = 0; row < length; ++row) {
-      float* to = out + row * B;
-      for (int j = 0; j < B; ++j) to[j] = 0.0f;
-      for (int q = 0; q < width; ++q) {
-        const float x = v[(k + q) * ld + row];
-        for (int j = q; j < width; ++j) to[j] += x * t[q][j];
-      }
-    }
+    gemm<K>(length, B, width, {v + k * ld, 1, ld}, t, B, out, B, Into::kSet, 0, pack);
   }
 
   // z: n rows. v, tau: as reduce() leaves them.

@@ -22,6 +22,7 @@ template <class K>
 struct Divider {
   // Doubles per value lane: lanes of the FP32 vector, half of them fit a register.
   static constexpr int W = K::kVector == 8 ? 4 : K::kVector == 4 ? 2 : 1;
+  static constexpr bool kShort = K::kSecularShort == 1;
   enum Side { kTop = 0, kMixed = 1, kBottom = 2 };
 
   // n long each. d: values by row. e: couplings. first, last: end components of a row within its
@@ -78,7 +79,8 @@ struct Divider {
     int count = 0, gone = 0;
     deflate(from, m, rho, &count, &gone);
     if (count == 0) {
-      sort_order(from, m);
+      // Rotations may have moved values past one another.
+      sort_rows(from, m, 0);
       return true;
     }
     move_rows(from, m, count, gone);
@@ -95,11 +97,10 @@ struct Divider {
         continue;
       }
       if (before >= 0) {
-        const double tau = std::hypot(coupling[row], coupling[before]);
-        const double c = coupling[row] / tau, sn = -coupling[before] / tau;
-        if (std::fabs((d[row] - d[before]) * c * sn) <= negligible) {
-          coupling[row] = tau;
-          rotate(from, m, before, row, c, sn);
+        const double p = coupling[before], q = coupling[row], square = p * p + q * q;
+        if (std::fabs((d[row] - d[before]) * p * q) <= negligible * square) {
+          coupling[row] = std::sqrt(square);
+          rotate(from, m, before, row, q / coupling[row], -p / coupling[row]);
           dropped[(*gone)++] = before;
         } else {
           kept[(*count)++] = before;
@@ -176,7 +177,7 @@ struct Divider {
       total += weights[t];
     }
     for (int j = 0; j < count; ++j) {
-      const Root root = secular_root<W>(j, count, poles, weights, total);
+      const Root root = secular_root<W, kShort>(j, count, poles, weights, total);
       if (!root.converged) return false;
       vector(from, j, count, root);
     }
@@ -185,32 +186,52 @@ struct Divider {
     gemm<K>(count, top, reach_top, {s, ld, 1}, old_rows, ld, rows, ld, Into::kSet, 0, pack);
     gemm<K>(count, bottom, reach_bottom, {s + tops, ld, 1}, old_rows + tops * ld + top, ld,
             rows + top, ld, Into::kSet, 0, pack);
-    sort_order(from, m);
+    sort_rows(from, m, count);
     return true;
   }
 
   // Row j of s and the value and end components of the new row j.
   void vector(int from, int j, int count, const Root& root) {
+    using T = typename DoubleVector<W>::Type;
     const double pole = poles[root.pole];
-    double squares = 0.0, head = 0.0, tail = 0.0;
-    for (int t = 0; t < count; ++t) {
-      component[t] = secular[t] / ((poles[t] - pole) - root.offset);
-      squares += component[t] * component[t];
-      head += component[t] * pole_first[t];
-      tail += component[t] * pole_last[t];
+    T squares_of = {}, head_of = {}, tail_of = {};
+    int t = 0;
+    for (; t + W <= count; t += W) {
+      const T x = load_doubles<W>(secular + t) *
+                  reciprocal<W, kShort>((load_doubles<W>(poles + t) - pole) - root.offset);
+      *reinterpret_cast<typename DoubleVector<W>::InMemory*>(component + t) = x;
+      squares_of += x * x;
+      head_of += x * load_doubles<W>(pole_first + t);
+      tail_of += x * load_doubles<W>(pole_last + t);
+    }
+    double squares = sum_doubles<W>(squares_of), head = sum_doubles<W>(head_of),
+           tail = sum_doubles<W>(tail_of);
+    for (; t < count; ++t) {
+      const double x = secular[t] * reciprocal<1, kShort>((poles[t] - pole) - root.offset);
+      component[t] = x;
+      squares += x * x;
+      head += x * pole_first[t];
+      tail += x * pole_last[t];
     }
     const double inverse = 1.0 / std::sqrt(squares);
     float* row = s + j * ld;
-    for (int t = 0; t < count; ++t) row[slot[t]] = static_cast<float>(component[t] * inverse);
+    for (t = 0; t < count; ++t) row[slot[t]] = static_cast<float>(component[t] * inverse);
     d[from + j] = pole + root.offset;
     first[from + j] = head * inverse;
     last[from + j] = tail * inverse;
   }
 
-  void sort_order(int from, int m) {
-    for (int i = from; i < from + m; ++i) order[i] = i;
-    std::sort(order + from, order + from + m,
-              [this](int a, int b) { return d[a] < d[b] || (d[a] == d[b] && a < b); });
+  // The node's rows by value: `count` new ones, ascending already, and the dropped ones.
+  void sort_rows(int from, int m, int count) {
+    for (int i = 0; i < m; ++i) {
+      int at = i;
+      if (i > count) {
+        for (; at > count && d[merged[at - 1]] > d[from + i]; --at) merged[at] = merged[at - 1];
+      }
+      merged[at] = from + i;
+    }
+    std::merge(merged, merged + count, merged + count, merged + m, order + from,
+               [this](int a, int b) { return d[a] < d[b]; });
   }
 };
 

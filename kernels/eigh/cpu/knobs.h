@@ -20,6 +20,7 @@
   X(back_rows, kBackRows)             \
   X(leaf_size, kLeafSize)             \
   X(leaf_delay, kLeafDelay)           \
+  X(secular_short, kSecularShort)     \
   X(row_pad, kRowPad)                 \
   X(batch_chunk, kBatchChunk)
 
@@ -50,6 +51,7 @@ constexpr bool check_knobs() {
   static_assert(one_of(K::kBackRows, {8, 16, 32, 64, 128, 4096}));
   static_assert(one_of(K::kLeafSize, {4, 8, 16, 32, 64}));
   static_assert(one_of(K::kLeafDelay, {0, 1}));
+  static_assert(one_of(K::kSecularShort, {0, 1}));
   static_assert(one_of(K::kRowPad, {0, 8, 16, 32}));
   static_assert(one_of(K::kBatchChunk, {0, 1, 2, 4, 8}));
 

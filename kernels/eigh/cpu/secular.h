@@ -19,38 +19,73 @@ struct Root {
   bool converged;
 };
 
+// Vectors of W doubles, and of W floats for their quotients.
 template <int W>
 struct DoubleVector {
   typedef double Type __attribute__((vector_size(8 * W)));
   typedef double InMemory __attribute__((vector_size(8 * W), aligned(8), may_alias));
+  typedef float Single __attribute__((vector_size(4 * W)));
+};
+template <>
+struct DoubleVector<1> {
+  using Type = double;
+  using InMemory = double;
 };
 
-// value += sum w_i / (d_i - pole - offset), slope += sum w_i / (d_i - pole - offset)^2.
+// 1 / x, by FP64 division or by FP32 division and one Newton step: 4e-15 for a third of the time.
+template <int W, bool kShort>
+inline typename DoubleVector<W>::Type reciprocal(typename DoubleVector<W>::Type x) {
+  using T = typename DoubleVector<W>::Type;
+  if constexpr (!kShort) {
+    return 1.0 / x;
+  } else if constexpr (W == 1) {
+    const double guess = 1.0f / static_cast<float>(x);
+    return guess + guess * (1.0 - x * guess);
+  } else {
+    using S = typename DoubleVector<W>::Single;
+    const T guess = __builtin_convertvector(1.0f / __builtin_convertvector(x, S), T);
+    return guess + guess * (1.0 - x * guess);
+  }
+}
+
 template <int W>
+inline typename DoubleVector<W>::Type load_doubles(const double* p) {
+  return *reinterpret_cast<const typename DoubleVector<W>::InMemory*>(p);
+}
+template <int W>
+inline double sum_doubles(typename DoubleVector<W>::Type v) {
+  if constexpr (W == 1) {
+    return v;
+  } else if constexpr (W == 2) {
+    return v[0] + v[1];
+  } else {
+    return (v[0] + v[2]) + (v[1] + v[3]);
+  }
+}
+
+// value += sum w_i / (d_i - pole - offset), slope += sum w_i / (d_i - pole - offset)^2.
+template <int W, bool kShort>
 inline void secular_sums(const double* d, const double* w, int from, int to, double pole,
                          double offset, double* value, double* slope) {
+  using T = typename DoubleVector<W>::Type;
   int i = from;
   if constexpr (W > 1) {
-    using T = typename DoubleVector<W>::Type;
-    using M = typename DoubleVector<W>::InMemory;
     T v[2] = {}, s[2] = {};
     for (; i + 2 * W <= to; i += 2 * W) {
+#pragma GCC unroll 2
       for (int u = 0; u < 2; ++u) {
-        const T inverse = 1.0 / ((*reinterpret_cast<const M*>(d + i + u * W) - pole) - offset);
-        const T term = *reinterpret_cast<const M*>(w + i + u * W) * inverse;
+        const T inverse =
+            reciprocal<W, kShort>((load_doubles<W>(d + i + u * W) - pole) - offset);
+        const T term = load_doubles<W>(w + i + u * W) * inverse;
         v[u] += term;
         s[u] += term * inverse;
       }
     }
-    v[0] += v[1];
-    s[0] += s[1];
-    for (int k = 0; k < W; ++k) {
-      *value += v[0][k];
-      *slope += s[0][k];
-    }
+    *value += sum_doubles<W>(v[0] + v[1]);
+    *slope += sum_doubles<W>(s[0] + s[1]);
   }
   for (; i < to; ++i) {
-    const double inverse = 1.0 / ((d[i] - pole) - offset);
+    const double inverse = reciprocal<1, kShort>((d[i] - pole) - offset);
     const double term = w[i] * inverse;
     *value += term;
     *slope += term * inverse;
@@ -59,7 +94,7 @@ inline void secular_sums(const double* d, const double* w, int from, int to, dou
 
 // Root j of k: in (d[j], d[j+1]), the last in (d[k-1], d[k-1] + sum w]. d ascending, w_i =
 // rho z_i^2 > 0, total = sum w.
-template <int W>
+template <int W, bool kShort>
 Root secular_root(int j, int k, const double* d, const double* w, double total) {
   const bool last = j == k - 1;
   const double gap = last ? total : d[j + 1] - d[j];
@@ -68,7 +103,7 @@ Root secular_root(int j, int k, const double* d, const double* w, double total) 
   double low = 0.0, high = 0.5 * gap;
   int pole = j;
   double offset;
-  secular_sums<W>(d, w, 0, k, d[j], 0.5 * gap, &value, &slope);
+  secular_sums<W, kShort>(d, w, 0, k, d[j], 0.5 * gap, &value, &slope);
   value += 1.0;
   if (last) {
     if (value < 0.0) {
@@ -99,8 +134,8 @@ Root secular_root(int j, int k, const double* d, const double* w, double total) 
 
   for (int step = 0; step < 200; ++step) {
     double left = 0.0, left_slope = 0.0, right = 0.0, right_slope = 0.0;
-    secular_sums<W>(d, w, 0, j + 1, d[pole], offset, &left, &left_slope);
-    secular_sums<W>(d, w, j + 1, k, d[pole], offset, &right, &right_slope);
+    secular_sums<W, kShort>(d, w, 0, j + 1, d[pole], offset, &left, &left_slope);
+    secular_sums<W, kShort>(d, w, j + 1, k, d[pole], offset, &right, &right_slope);
     const double f = 1.0 + left + right;
     if (f == 0.0) return {pole, offset, true};
     (f < 0.0 ? low : high) = offset;
@@ -119,8 +154,8 @@ Root secular_root(int j, int k, const double* d, const double* w, double total) 
     }
     const double next = offset + move;
     if (next >= low && next <= high && next != 0.0) {
-      // A quadratic step this small leaves an error of its square.
-      if (std::fabs(move) <= 1e-9 * std::fabs(next)) return {pole, next, true};
+      // A quadratic step this small leaves an error of about its square.
+      if (std::fabs(move) <= 1e-6 * std::fabs(next)) return {pole, next, true};
       offset = next;
     } else {
       const double middle = 0.5 * (low + high);

@@ -90,7 +90,7 @@ struct Solver {
     std::memcpy(&top, &largest, sizeof top);
     int exponent;
     std::frexp(top, &exponent);
-    copy_scaled(input, std::ldexp(1.0, -exponent));
+    copy_scaled(input, exponent);
     reducer.reduce(a, n, divider.d, divider.e, tau);
     std::memset(divider.z, 0, sizeof(float) * (n * ld + kSlack));
     double norm = 0.0;
@@ -110,6 +110,16 @@ struct Solver {
     return 0;
   }
 
+  template <class Real>
+  void copy_times(const float* input, Real scale) {
+    for (int i = 0; i < n; ++i) {
+      const float* from = input + static_cast<size_t>(i) * n;
+      float* to = a + i * ld;
+      for (int j = 0; j <= i; ++j) to[j] = static_cast<float>(from[j] * scale);
+      for (int j = i + 1; j < ld; ++j) to[j] = 0.0f;
+    }
+  }
+
   // The largest |x|, compared as bits: NaN counts as larger than Inf.
   static uint32_t largest_bits(const float* x, int count) {
     uint32_t largest = 0;
@@ -122,13 +132,12 @@ struct Solver {
     return largest;
   }
 
-  // FP64 in between: no power of two that FP32 needs overflows it.
-  void copy_scaled(const float* input, double scale) {
-    for (int i = 0; i < n; ++i) {
-      const float* from = input + static_cast<size_t>(i) * n;
-      float* to = a + i * ld;
-      for (int j = 0; j <= i; ++j) to[j] = static_cast<float>(from[j] * scale);
-      for (int j = i + 1; j < ld; ++j) to[j] = 0.0f;
+  void copy_scaled(const float* input, int exponent) {
+    // FP32 does where the factor is representable; FP64 holds every factor FP32 input needs.
+    if (exponent > -120 && exponent < 120) {
+      copy_times(input, std::ldexp(1.0f, -exponent));
+    } else {
+      copy_times(input, std::ldexp(1.0, -exponent));
     }
     std::memset(a + n * ld, 0, sizeof(float) * kSlack);
     // The full form reads it all, the half form the diagonal blocks.
@@ -143,16 +152,30 @@ struct Solver {
     }
   }
 
+  // vectors(r, c) = component r of the c-th vector: a transposition, in squares of 4 that stay
+  // in registers (vector form), a strip of 16 rows at a time.
   void write_vectors(float* vectors) const {
-    constexpr int kTile = 16;
-    for (int i = 0; i < n; i += kTile) {
-      for (int j = 0; j < n; j += kTile) {
-        for (int c = j; c < std::min(j + kTile, n); ++c) {
-          const float* row = divider.z + divider.order[c] * ld;
-          for (int r = i; r < std::min(i + kTile, n); ++r) {
-            vectors[static_cast<size_t>(r) * n + c] = row[r];
+    constexpr int kStrip = 16;
+    for (int i = 0; i < n; i += kStrip) {
+      const int end = std::min(i + kStrip, n);
+      int c = 0;
+      if constexpr (W > 1) {
+        for (; c + 4 <= n; c += 4) {
+          const float* rows[4];
+          for (int k = 0; k < 4; ++k) rows[k] = divider.z + divider.order[c + k] * ld;
+          int r = i;
+          for (; r + 4 <= end; r += 4) {
+            float* to = vectors + static_cast<size_t>(r) * n + c;
+            transpose4(rows[0] + r, rows[1] + r, rows[2] + r, rows[3] + r, to, n);
+          }
+          for (; r < end; ++r) {
+            for (int k = 0; k < 4; ++k) vectors[static_cast<size_t>(r) * n + c + k] = rows[k][r];
           }
         }
+      }
+      for (; c < n; ++c) {
+        const float* row = divider.z + divider.order[c] * ld;
+        for (int r = i; r < end; ++r) vectors[static_cast<size_t>(r) * n + c] = row[r];
       }
     }
   }

@@ -50,6 +50,20 @@ inline float sum(Vector<W> v) {
   }
 }
 
+// A 4 x 4 square of rows at a, b, c, d, transposed, to rows `step` floats apart.
+inline void transpose4(const float* a, const float* b, const float* c, const float* d, float* to,
+                       ptrdiff_t step) {
+  const Vector<4> va = load<4>(a), vb = load<4>(b), vc = load<4>(c), vd = load<4>(d);
+  const Vector<4> ab_low = __builtin_shufflevector(va, vb, 0, 4, 1, 5);
+  const Vector<4> ab_high = __builtin_shufflevector(va, vb, 2, 6, 3, 7);
+  const Vector<4> cd_low = __builtin_shufflevector(vc, vd, 0, 4, 1, 5);
+  const Vector<4> cd_high = __builtin_shufflevector(vc, vd, 2, 6, 3, 7);
+  store<4>(to, __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5));
+  store<4>(to + step, __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7));
+  store<4>(to + 2 * step, __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5));
+  store<4>(to + 3 * step, __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7));
+}
+
 inline int round_up(int n, int step) { return (n + step - 1) / step * step; }
 
 // out[r] (+)= dot(rows[r], x) over `length`, and in the half form y += rows[r] * scale[r].
