@@ -11,12 +11,15 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "results_log/entry.h"
 
 namespace crucible {
+
+struct ImportSummary;
 
 struct EntryFilter {
   std::vector<std::string> cases;          // any of them; empty: all
@@ -109,8 +112,12 @@ class Store {
   Result<> Commit();
   void Rollback();
 
+  struct Impl;  // store_impl.h, private to results_log
+
  private:
-  struct Impl;
+  // The importer writes rows that no other caller may (an event with its own time).
+  friend Result<ImportSummary> ImportLines(Store* store, std::string_view text,
+                                                  const std::string& name);
   explicit Store(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

@@ -1,0 +1,344 @@
+// brief.cc: sections of cited lines, then cut to the budget from the least important end.
+#include "briefs/brief.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "results_log/retest.h"
+
+namespace crucible {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kCharactersPerToken = 4;
+constexpr std::size_t kLongestText = 300;   // of one field: a line is a hint, the log has the rest
+
+struct Section {
+  std::string title;
+  std::string empty;                // said where there is nothing to say
+  int importance = 0;               // the least is cut first
+  std::vector<std::string> lines;   // most important first
+  std::size_t cut = 0;
+};
+
+// One line whatever the log holds: an entry's words cannot end their line and begin a section.
+std::string OneLine(const std::string& text) {
+  std::string line;
+  for (const char c : text) {
+    const bool blank = static_cast<unsigned char>(c) < 0x21 || c == 0x7f;
+    if (!blank) line.push_back(c);
+    else if (!line.empty() && line.back() != ' ') line.push_back(' ');
+  }
+  while (!line.empty() && line.back() == ' ') line.pop_back();
+  if (line.size() <= kLongestText) return line;
+  std::size_t end = kLongestText;
+  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xc0) == 0x80) --end;
+  return line.substr(0, end) + "…";
+}
+
+std::string Cite(const Entry& entry) {
+  return entry.id > 0 ? fmt::format("[e{}]", entry.id) : fmt::format("[{}]", OneLine(entry.key));
+}
+
+std::string Time(double us) {
+  if (us >= 10'000) return fmt::format("{:.2f} ms", us / 1000);
+  return fmt::format("{:.{}f} us", us, us >= 1000 ? 0 : us >= 100 ? 1 : 2);
+}
+
+std::string Measured(const CaseResult& result) {
+  std::string text = OneLine(result.name);
+  if (result.before_us && result.after_us)
+    text += fmt::format(" {} -> {}", Time(*result.before_us), Time(*result.after_us));
+  else if (result.after_us)
+    text += " " + Time(*result.after_us);
+  if (result.ratio) text += fmt::format(" ({:+.1f} %", (*result.ratio - 1) * 100);
+  if (result.ratio && result.ratio_low && result.ratio_high)
+    text += fmt::format(", {:+.1f} to {:+.1f} %", (*result.ratio_low - 1) * 100,
+                        (*result.ratio_high - 1) * 100);
+  if (result.ratio && result.rounds) text += fmt::format(", {} rounds", *result.rounds);
+  if (result.ratio) text += ")";
+  return text;
+}
+
+// {"knobs":{"panel":[1,8]}} -> "panel 1 -> 8".
+std::string Change(const Entry& entry) {
+  const json change = json::parse(entry.change, nullptr, false);
+  if (!change.is_object()) return "";
+  const json& knobs = change.contains("knobs") ? change["knobs"] : change;
+  if (!knobs.is_object()) return "";
+  std::vector<std::string> words;
+  const auto word = [](const json& value) {
+    return value.is_string() ? value.get<std::string>()
+                             : value.dump(-1, ' ', false, json::error_handler_t::replace);
+  };
+  for (const auto& [name, values] : knobs.items())
+    if (values.is_array() && values.size() == 2)
+      words.push_back(fmt::format("{} {} -> {}", name, word(values[0]), word(values[1])));
+  return OneLine(fmt::format("{}", fmt::join(words, ", ")));
+}
+
+class Compiler {
+ public:
+  explicit Compiler(const BriefInput& input) : input_(input), replaced_(ReplacedKeys(input.entries)) {
+    for (const Entry& entry : input.entries)
+      if ((entry.target == input.target || entry.target.empty()) && Concerns(entry, input.cases))
+        entries_.push_back(&entry);
+    // Newest first: what is cut is what is oldest.
+    std::stable_sort(entries_.begin(), entries_.end(),
+                     [](const Entry* a, const Entry* b) { return a->time_ms > b->time_ms; });
+  }
+
+  std::string Run() {
+    std::vector<Section> sections = {Records(),    Holds(),          Rejected(), Retests(),
+                                     Conflated(), AssertedFloors(), Leads(),    Commands()};
+    return Fit(&sections);
+  }
+
+ private:
+  bool Asked(const std::string& name) const {
+    return input_.cases.empty() ||
+           std::find(input_.cases.begin(), input_.cases.end(), name) != input_.cases.end();
+  }
+  bool Live(const Entry& entry) const { return !replaced_.contains(entry.key) && !entry.conflated; }
+
+  std::string CiteKey(const std::string& key) const {
+    for (const Entry* entry : entries_)
+      if (entry->key == key) return Cite(*entry);
+    return key.empty() ? "[no entry]" : fmt::format("[{}]", OneLine(key));
+  }
+
+  // What was tried and what came of it; the interval of every claimed case, then the words.
+  std::string Line(const Entry& entry) const {
+    std::string text = fmt::format("- {} {}", Cite(entry), OneLine(entry.mechanism));
+    if (const std::string change = Change(entry); !change.empty()) text += " (" + change + ")";
+    text += fmt::format(": {}", ToText(entry.kind));
+    std::vector<std::string> numbers;
+    for (const CaseResult& result : entry.cases)
+      if (Asked(result.name) && (result.ratio || result.after_us)) numbers.push_back(Measured(result));
+    if (!numbers.empty()) text += fmt::format(", {}", fmt::join(numbers, ", "));
+    else if (!entry.summary.empty()) text += ", " + OneLine(entry.summary);
+    if (!entry.reason.empty()) text += ". Why: " + OneLine(entry.reason);
+    return text;
+  }
+
+  Section Records() const {
+    Section section{"Records and floor", "Nothing was measured yet.", 7, {}, 0};
+    std::vector<std::string> order = input_.cases;
+    std::map<std::string, std::vector<const Point*>> by_case;
+    for (const Point& point : input_.points) {
+      if (point.target != input_.target || !Asked(point.case_name)) continue;
+      by_case[point.case_name].push_back(&point);
+      if (std::find(order.begin(), order.end(), point.case_name) == order.end())
+        order.push_back(point.case_name);
+    }
+    for (const std::string& name : order) {
+      const auto found = by_case.find(name);
+      if (found != by_case.end()) section.lines.push_back(Record(name, found->second));
+    }
+    return section;
+  }
+
+  std::string Record(const std::string& name, const std::vector<const Point*>& points) const {
+    const Point *first = nullptr, *best = nullptr, *newest = nullptr, *floor = nullptr;
+    std::map<std::string, const Point*> peers;
+    for (const Point* point : points) {
+      if (point->kind == "floor") floor = point;
+      if (point->kind == "peer") peers[point->name] = point;
+      if (point->kind != "main") continue;
+      if (first == nullptr) first = point;
+      if (point->record && (best == nullptr || point->median_us < best->median_us)) best = point;
+      newest = point;
+    }
+    std::string text = fmt::format("- {}:", OneLine(name));
+    if (best != nullptr)
+      text += fmt::format(" record {} {}", Time(best->median_us), CiteKey(best->entry_key));
+    else if (newest != nullptr)
+      text += fmt::format(" newest {} {}, no record", Time(newest->median_us),
+                          CiteKey(newest->entry_key));
+    else
+      text += " not measured";
+    const Point* held = best != nullptr ? best : newest;
+    if (first != nullptr && held != first)
+      text += fmt::format(", first {} {}", Time(first->median_us), CiteKey(first->entry_key));
+    for (const auto& [peer, point] : peers)
+      text += fmt::format(", {} {} {}", OneLine(peer), Time(point->median_us),
+                          CiteKey(point->entry_key));
+    if (floor != nullptr) {
+      text += fmt::format(", floor {} ({}) {}", Time(floor->median_us), OneLine(floor->name),
+                          CiteFloor(*floor));
+      if (held != nullptr && floor->median_us > 0)
+        text += fmt::format(", {:.1f}x above the floor", held->median_us / floor->median_us);
+    }
+    return text;
+  }
+
+  // A floor's point names what it was computed from; its entry says the same as its reason.
+  std::string CiteFloor(const Point& point) const {
+    for (const Entry* entry : entries_)
+      if (entry->kind == EntryKind::kFloor && Concerns(*entry, {point.case_name}) &&
+          (entry->key == point.entry_key || entry->reason == point.name))
+        return Cite(*entry);
+    return CiteKey(point.entry_key);
+  }
+
+  Section Holds() const {
+    Section section{"What holds, and why", "Nothing was kept yet.", 4, {}, 0};
+    for (const Entry* entry : entries_)
+      if (entry->kind == EntryKind::kWin && Live(*entry))
+        section.lines.push_back(Line(*entry) + (entry->landed ? " On main." : " Not on main."));
+    return section;
+  }
+
+  Section Rejected() const {
+    Section section{"Rejected under today's conditions: do not retry", "None.", 6, {}, 0};
+    // The same experiment again is the same line, with one more citation.
+    std::map<std::string, std::pair<std::size_t, std::vector<std::string>>> seen;
+    std::vector<const Entry*> shown;
+    for (const Entry* entry : entries_) {
+      if (!IsRejection(entry->kind) || !Live(*entry)) continue;
+      if (!ChangedSince(entry->conditions, input_.now).empty()) continue;
+      std::string same = fmt::format("{}\n{}\n{}", ToText(entry->kind), entry->mechanism, entry->change);
+      for (const CaseResult& result : entry->cases) same += "\n" + result.name;
+      auto [place, fresh] = seen.try_emplace(same, shown.size(), std::vector<std::string>());
+      if (fresh) shown.push_back(entry);
+      else place->second.second.push_back(Cite(*entry));
+    }
+    for (const Entry* entry : shown) section.lines.push_back(Line(*entry));
+    for (const auto& [same, group] : seen)
+      if (!group.second.empty())
+        section.lines[group.first] += fmt::format(" Also {}.", fmt::join(group.second, " "));
+    return section;
+  }
+
+  Section Retests() const {
+    Section section{"Up for a retest, and why", "None.", 5, {}, 0};
+    auto retests = FindRetests(input_.entries, input_.cases, input_.now);
+    std::stable_sort(retests.begin(), retests.end(), [](const Retest& a, const Retest& b) {
+      return a.entry.time_ms > b.entry.time_ms;
+    });
+    for (const Retest& retest : retests)
+      if ((retest.entry.target == input_.target || retest.entry.target.empty()) &&
+          Live(retest.entry))
+        section.lines.push_back(fmt::format("{} Changed since: {}.", Line(retest.entry),
+                                            OneLine(Describe(retest.changed))));
+    return section;
+  }
+
+  Section Conflated() const {
+    Section section{"Conflated: several changes at once, so none of them is judged", "None.", 2, {}, 0};
+    for (const Entry* entry : entries_) {
+      if (!entry->conflated) continue;
+      std::vector<std::string> parts;
+      for (const Entry* part : entries_)
+        if (part->split_from == entry->key) parts.push_back(Cite(*part));
+      std::sort(parts.begin(), parts.end());
+      section.lines.push_back(Line(*entry) +
+                              (parts.empty() ? " Not split yet: test its parts one by one."
+                                             : fmt::format(" Split into {}.", fmt::join(parts, " "))));
+    }
+    return section;
+  }
+
+  Section AssertedFloors() const {
+    Section section{"Asserted floors to challenge", "None.", 1, {}, 0};
+    for (const Entry* entry : entries_)
+      if (IsAssertedFloor(*entry) && Live(*entry))
+        section.lines.push_back(fmt::format(
+            "- {} {}: {} It does not name what it was computed from.", Cite(*entry),
+            OneLine(entry->summary),
+            entry->reason.empty() ? "no reason given." : "\"" + OneLine(entry->reason) + "\"."));
+    return section;
+  }
+
+  Section Leads() const {
+    Section section{"Open leads", "None.", 3, {}, 0};
+    for (const Entry* entry : entries_) {
+      if (!Live(*entry)) continue;
+      if (entry->kind == EntryKind::kInconclusive &&
+          ChangedSince(entry->conditions, input_.now).empty())
+        section.lines.push_back(Line(*entry) + " Measure it again.");
+      // A note with times is a measurement and stands under the records; one with words is a lead.
+      const bool times = std::any_of(entry->cases.begin(), entry->cases.end(),
+                                     [](const CaseResult& result) { return result.after_us; });
+      if (entry->kind == EntryKind::kNote && !times)
+        section.lines.push_back(fmt::format("- {} {} ({}){}", Cite(*entry),
+                                            OneLine(entry->summary.empty() ? entry->mechanism
+                                                                           : entry->summary),
+                                            OneLine(entry->author),
+                                            entry->hypothesis.empty()
+                                                ? ""
+                                                : ": " + OneLine(entry->hypothesis)));
+    }
+    return section;
+  }
+
+  Section Commands() const {
+    Section section{"Measuring commands", "", 8, {}, 0};
+    for (const std::string& command : input_.commands)
+      section.lines.push_back("    " + OneLine(command));
+    return section;
+  }
+
+  std::string Header() const {
+    std::vector<std::string> names = input_.cases, conditions;
+    std::string text = fmt::format("# Brief: {}, {}\n\n", input_.target,
+                                   names.empty() ? "all cases" : OneLine(fmt::format("{}", fmt::join(names, ", "))));
+    for (const auto& [field, value] : input_.now)
+      if (MattersForRetest(field)) conditions.push_back(field + " " + OneLine(value));
+    text += conditions.empty() ? "Today's conditions are unknown.\n"
+                               : fmt::format("Today: {}.\n", fmt::join(conditions, "; "));
+    return text;
+  }
+
+  std::string Print(const std::vector<Section>& sections) const {
+    std::string text = Header();
+    for (const Section& section : sections) {
+      if (section.lines.empty() && section.cut == 0 && section.empty.empty()) continue;
+      text += fmt::format("\n## {}\n\n", section.title);
+      if (section.lines.empty() && section.cut == 0) text += section.empty + "\n";
+      for (const std::string& line : section.lines) text += line + "\n";
+      if (section.cut > 0)
+        text += fmt::format("({} more left out for the budget; `crucible log query` lists them)\n",
+                            section.cut);
+    }
+    return text;
+  }
+
+  std::string Fit(std::vector<Section>* sections) const {
+    const std::size_t budget = static_cast<std::size_t>(std::max(0, input_.token_budget)) *
+                               kCharactersPerToken;
+    std::string text = Print(*sections);
+    while (text.size() > budget) {
+      Section* least = nullptr;
+      for (Section& section : *sections)
+        if (!section.lines.empty() && section.importance < 8 &&
+            (least == nullptr || section.importance < least->importance))
+          least = &section;
+      if (least == nullptr) break;   // titles and commands alone: they always stay
+      // Enough lines at once to get under, so that a long log is cut in a few prints.
+      std::size_t freed = 0;
+      while (!least->lines.empty() && text.size() - std::min(text.size(), freed) > budget) {
+        freed += least->lines.back().size() + 1;
+        least->lines.pop_back();
+        ++least->cut;
+      }
+      text = Print(*sections);
+    }
+    return text;
+  }
+
+  const BriefInput& input_;
+  std::set<std::string> replaced_;
+  std::vector<const Entry*> entries_;   // of the target and cases, newest first
+};
+
+}  // namespace
+
+std::string CompileBrief(const BriefInput& input) { return Compiler(input).Run(); }
+
+}  // namespace crucible

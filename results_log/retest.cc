@@ -1,0 +1,129 @@
+#include "results_log/retest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace crucible {
+namespace {
+
+bool SameExperiment(const Entry& one, const Entry& other) {
+  if (one.target != other.target || one.mechanism != other.mechanism ||
+      one.change != other.change)
+    return false;
+  std::vector<std::string> names;
+  for (const CaseResult& result : other.cases) names.push_back(result.name);
+  return Concerns(one, names);
+}
+
+// Decided later, under conditions that hold today: the older entry is settled by it.
+bool AnsweredLater(const std::vector<Entry>& entries, const Entry& old, const Conditions& now) {
+  return std::any_of(entries.begin(), entries.end(), [&](const Entry& other) {
+    return other.time_ms > old.time_ms && other.kind != EntryKind::kInconclusive &&
+           other.kind != EntryKind::kNote && SameExperiment(other, old) &&
+           !other.conditions.empty() && ChangedSince(other.conditions, now).empty();
+  });
+}
+
+}  // namespace
+
+bool IsRejection(EntryKind kind) {
+  return kind == EntryKind::kLoss || kind == EntryKind::kNull || kind == EntryKind::kRefused ||
+         kind == EntryKind::kCrashed;
+}
+
+std::set<std::string> ReplacedKeys(const std::vector<Entry>& entries) {
+  std::set<std::string> keys;
+  for (const Entry& entry : entries) {
+    if (!entry.supersedes.empty()) keys.insert(entry.supersedes);
+    if (!entry.split_from.empty()) keys.insert(entry.split_from);
+  }
+  return keys;
+}
+
+bool Concerns(const Entry& entry, const std::vector<std::string>& cases) {
+  if (cases.empty() || entry.cases.empty()) return true;
+  return std::any_of(entry.cases.begin(), entry.cases.end(), [&](const CaseResult& result) {
+    return std::find(cases.begin(), cases.end(), result.name) != cases.end();
+  });
+}
+
+std::vector<Retest> FindRetests(const std::vector<Entry>& entries,
+                                const std::vector<std::string>& cases, const Conditions& now) {
+  const std::set<std::string> replaced = ReplacedKeys(entries);
+  std::vector<Retest> retests;
+  for (const Entry& entry : entries) {
+    if (!IsRejection(entry.kind) && entry.kind != EntryKind::kInconclusive) continue;
+    if (replaced.contains(entry.key) || !Concerns(entry, cases)) continue;
+    auto changed = ChangedSince(entry.conditions, now);
+    if (changed.empty() || AnsweredLater(entries, entry, now)) continue;
+    retests.push_back({entry, std::move(changed)});
+  }
+  return retests;
+}
+
+std::string Describe(const std::vector<ChangedCondition>& changed) {
+  std::string text;
+  for (const ChangedCondition& item : changed)
+    text += fmt::format("{}{}: {} -> {}", text.empty() ? "" : "; ", item.field, item.then, item.now);
+  return text;
+}
+
+Conditions ConditionsFromLog(const std::vector<Entry>& entries,
+                             const std::vector<std::string>& cases, Conditions known) {
+  Conditions now = std::move(known);
+  const Entry* newest = nullptr;
+  const Entry* generation = nullptr;
+  for (const Entry& entry : entries) {
+    if (entry.conditions.empty()) continue;
+    if (newest == nullptr || entry.time_ms >= newest->time_ms) newest = &entry;
+    if (entry.conditions.contains("kernel_generation") && Concerns(entry, cases) &&
+        (generation == nullptr || entry.time_ms >= generation->time_ms))
+      generation = &entry;
+  }
+  if (now.empty() && newest != nullptr) now = newest->conditions;
+  now.erase("kernel_generation");
+  if (generation != nullptr)
+    now["kernel_generation"] = generation->landed
+                                   ? "after " + generation->key
+                                   : generation->conditions.at("kernel_generation");
+  return now;
+}
+
+bool IsAssertedFloor(const Entry& floor) {
+  if (floor.kind != EntryKind::kFloor || !floor.evidence.empty()) return false;
+  return floor.reason.find_first_of("0123456789") == std::string::npos;
+}
+
+Result<std::vector<Entry>> SplitEntry(Store* store, const std::string& key_or_id,
+                                      std::vector<Entry> parts) {
+  if (parts.size() < 2)
+    return Fail(ErrorKind::kUsage, "split entry", key_or_id,
+                fmt::format("{} part given", parts.size()),
+                "name at least two mechanisms it mixed (--part, twice or more)");
+  CRUCIBLE_ASSIGN(const Entry whole, store->FindEntry(key_or_id));
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    Entry& part = parts[i];
+    part.key = fmt::format("{}.s{}", whole.key, i + 1);
+    part.split_from = whole.key;
+    part.target = whole.target;
+    part.campaign = whole.campaign;
+    part.mission = whole.mission;
+    if (part.flavour.empty()) part.flavour = whole.flavour;
+    if (part.cases.empty()) part.cases = whole.cases;
+    if (part.conditions.empty()) part.conditions = whole.conditions;
+    if (part.evidence.empty()) part.evidence = whole.evidence;
+  }
+  std::vector<Entry> stored;
+  CRUCIBLE_TRY(store->InTransaction([&]() -> Result<> {
+    for (const Entry& part : parts) {
+      CRUCIBLE_TRY(store->AddEntry(part));
+      CRUCIBLE_ASSIGN(Entry added, store->FindEntry(part.key));
+      stored.push_back(std::move(added));
+    }
+    return store->MarkConflated(whole.key, true);
+  }));
+  return stored;
+}
+
+}  // namespace crucible
