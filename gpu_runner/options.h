@@ -1,0 +1,42 @@
+// options.h: the words of `gpu_run` (and `crucible gpu run`), parsed.
+//
+// Pure: reads no file, environment or device. Hand-written and small, because gpu_run starts once
+// for every job and must start fast.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace crucible {
+
+enum class Priority { kHigh = 0, kNormal = 1, kLow = 2 };
+enum class ClockPolicy { kPin, kObserve, kOff };
+
+struct RunOptions {
+  std::string device;  // "cpu", "any", an index or a UUID; empty: any GPU, or the CPU where none is
+  std::optional<std::int64_t> limit_ms;        // counted from the start of the job
+  std::optional<std::int64_t> queue_limit_ms;  // counted from the call
+  Priority priority = Priority::kNormal;
+  ClockPolicy clocks = ClockPolicy::kObserve;
+  std::optional<int> clock_mhz;  // for kPin; empty: the highest the device supports
+  bool log = false;              // keep a copy of the job's output
+  bool quiet = false;            // no waiter lines
+  bool help = false;
+  std::vector<std::string> command;
+};
+
+// The words after the program's name. kUsage names the word that is wrong.
+Result<RunOptions> ParseRunOptions(const std::vector<std::string>& words);
+
+// "500ms", "10s", "10m", "1h" as milliseconds; a bare number is refused, because its unit is unclear.
+Result<std::int64_t> ParseDurationMs(std::string_view text);
+
+const char* PriorityName(Priority priority);
+const char* RunHelp();
+
+}  // namespace crucible

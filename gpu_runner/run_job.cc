@@ -1,0 +1,295 @@
+#include "gpu_runner/run_job.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/paths.h"
+#include "gpu_runner/device.h"
+#include "gpu_runner/job_process.h"
+#include "gpu_runner/nvml.h"
+#include "gpu_runner/queue.h"
+#include "gpu_runner/survivors.h"
+#include "gpu_runner/token.h"
+#include "gpu_runner/waiter_line.h"
+
+namespace crucible {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kSurvivorMs = 5000;
+constexpr std::int64_t kAnnounceEveryMs = 30'000;
+
+void Say(const std::string& text) {
+  // One write, so that lines of several callers on one terminal do not mix.
+  const std::string line = text + "\n";
+  (void)!::write(STDERR_FILENO, line.data(), line.size());
+}
+
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+UniqueFd OpenPidfd(pid_t pid) { return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
+
+// Ends the wait without a job: the exit code and the outcome's name.
+struct NoTurn {
+  int exit_code = 0;
+  int signal = 0;
+};
+
+class Runner {
+ public:
+  explicit Runner(const RunOptions& options) : options_(options) {}
+
+  Result<int> Run() {
+    CRUCIBLE_ASSIGN(signals_, RunnerSignals::Block());
+    queued_ms_ = SystemClock().UnixMs();
+    started_waiting_ms_ = QueueNowMs();
+    job_ = "j" + RandomHex(5);
+    nonce_ = RandomHex(16);
+    CRUCIBLE_TRY(FindDevices());
+    CRUCIBLE_TRY(ReadTokens());
+    for (std::size_t i = 0; i < devices_.size(); ++i)
+      for (const Token& token : tokens_)
+        if (token.device == devices_[i].id) return RunInside(i, token);
+    CRUCIBLE_TRY(CheckOrder());
+    CRUCIBLE_TRY(WaitForTurn());
+    if (no_turn_) return no_turn_->exit_code;
+    return RunAsHolder();
+  }
+
+ private:
+  Result<> FindDevices() {
+    std::string why;
+    if (NeedsNvml(options_.device)) {
+      auto loaded = Nvml::Load();
+      if (loaded) nvml_ = std::move(*loaded);
+      if (!loaded) why = loaded.error().text;
+    }
+    CRUCIBLE_ASSIGN(devices_, ResolveDevices(options_.device, nvml_.get(), why));
+    CRUCIBLE_ASSIGN(lock_directory_, LockDirectory());
+    for (const Device& device : devices_) {
+      CRUCIBLE_ASSIGN(DeviceFolder folder, DeviceFolder::Open(lock_directory_, device.id));
+      folders_.push_back(std::move(folder));
+    }
+    return {};
+  }
+
+  // Keeps the valid tokens of the environment: the devices this call already holds.
+  Result<> ReadTokens() {
+    const std::string own_nonce = Variable(kNonceVariable);
+    for (const Token& token : ParseTokens(Variable(kTokenVariable))) {
+      CRUCIBLE_ASSIGN(const DeviceFolder folder, DeviceFolder::Open(lock_directory_, token.device));
+      const std::string why = WhyInvalid(token, folder);
+      if (why.empty()) {
+        tokens_.push_back(token);
+        continue;
+      }
+      // A survivor of a dead job would be cleaned up by the next holder, perhaps by itself.
+      if (!own_nonce.empty() && token.nonce == own_nonce && why == "its holder is dead")
+        return Fail(ErrorKind::kConflict, "gpu_run", token.device,
+                    "the job this call was made in has lost its runner", "start the job again");
+      if (!options_.quiet)
+        Say(fmt::format("gpu_run: the token for {} was not accepted: {}; waiting in the queue",
+                        token.device, why));
+    }
+    return {};
+  }
+
+  // Two jobs that each hold one device and want the other's would wait for ever; in ascending
+  // order nobody can.
+  Result<> CheckOrder() {
+    for (const Token& token : tokens_)
+      for (const Device& device : devices_)
+        if (device.id < token.device)
+          return Fail(ErrorKind::kConflict, "take device", device.id,
+                      "this job already holds " + token.device + ", which comes after it",
+                      "take devices in ascending order of their ids, so that no two jobs can block "
+                      "each other");
+    return {};
+  }
+
+  Result<> WaitForTurn() {
+    CRUCIBLE_ASSIGN(QueuePlace place,
+                    QueuePlace::Join(lock_directory_, folders_, options_.priority, job_));
+    std::int64_t announce_at_ms = 0;
+    for (;;) {
+      CRUCIBLE_ASSIGN(std::optional<Taken> taken, place.TryTake());
+      if (taken) {
+        device_ = taken->device;
+        lock_ = std::move(taken->lock);
+        return {};
+      }
+      const std::int64_t now = QueueNowMs();
+      std::int64_t wait_ms = kRecheckMs;
+      if (options_.queue_limit_ms) {
+        const std::int64_t left = started_waiting_ms_ + *options_.queue_limit_ms - now;
+        if (left <= 0) {
+          Say(fmt::format("gpu_run: the turn did not come within {}; {}",
+                          FormatDuration(*options_.queue_limit_ms), Situation(place)));
+          no_turn_ = NoTurn{kExitQueueLimit, 0};
+          return {};
+        }
+        wait_ms = std::min(wait_ms, left);
+      }
+      if (!options_.quiet && now >= announce_at_ms) {
+        Say("gpu_run: " + Situation(place));
+        announce_at_ms = now + kAnnounceEveryMs;
+      }
+      if (Sleep(&place, wait_ms)) return {};
+    }
+  }
+
+  std::string Situation(const QueuePlace& place) {
+    std::string names;
+    for (const Device& device : devices_) names += (names.empty() ? "" : " or ") + device.id;
+    std::string text = "waiting for " + names + ": ";
+    for (std::size_t i = 0; i < folders_.size(); ++i)
+      text += fmt::format("{}{}held by {}", i == 0 ? "" : "; ",
+                          folders_.size() > 1 ? devices_[i].id + " " : "", HolderOf(i));
+    return text + fmt::format("; {} before this call in the queue", place.Ahead());
+  }
+
+  std::string HolderOf(std::size_t i) {
+    std::optional<HolderRecord> record = folders_[i].ReadHolder();
+    if (record && record->released) record.reset();
+    return DescribeHolder(record, SystemClock().UnixMs());
+  }
+
+  // Until a wake, a signal, the death of a holder we come right after, or the time is over.
+  // True when a signal ended the wait.
+  bool Sleep(QueuePlace* place, std::int64_t wait_ms) {
+    std::vector<pollfd> items{{signals_.fd(), POLLIN, 0}};
+    for (const int fd : place->wake_descriptors()) items.push_back({fd, POLLIN, 0});
+    std::vector<UniqueFd> holders;
+    for (const std::size_t i : place->NextInLine()) {
+      const auto record = folders_[i].ReadHolder();
+      if (!record || record->released || !IsAlive(record->runner)) continue;
+      holders.push_back(OpenPidfd(record->runner.pid));
+      if (holders.back().valid()) items.push_back({holders.back().get(), POLLIN, 0});
+    }
+    ::poll(items.data(), items.size(), static_cast<int>(wait_ms));
+    place->DrainWakes();
+    const auto stop = signals_.NextStop();
+    if (stop) no_turn_ = NoTurn{128 + *stop, *stop};
+    return stop.has_value();
+  }
+
+  HolderRecord MakeRecord() const {
+    HolderRecord record;
+    record.nonce = nonce_;
+    record.job = job_;
+    record.device = devices_[device_].id;
+    record.priority = PriorityName(options_.priority);
+    record.mission = Variable("CRUCIBLE_MISSION");
+    std::error_code ignored;
+    record.directory = fs::current_path(ignored).string();
+    record.runner = OwnIdentity();
+    record.argv = options_.command;
+    record.queued_ms = queued_ms_;
+    record.limit_ms = options_.limit_ms.value_or(0);
+    return record;
+  }
+
+  // What a SIGKILLed holder left running must be gone before this job starts.
+  Result<> CleanUpAfterDead() {
+    const auto last = folders_[device_].ReadHolder();
+    if (!last || last->released) return {};
+    const std::vector<pid_t> left = KillSurvivors(*last, kSurvivorMs);
+    if (left.empty()) return {};
+    return Fail(ErrorKind::kConflict, "start on", devices_[device_].id,
+                fmt::format("process {} of the job {} before it cannot be ended", left.front(),
+                            last->job),
+                "end it by hand (it may be another user's), then call again");
+  }
+
+  JobRequest MakeRequest(const std::string& nonce, const std::string& job) const {
+    JobRequest request;
+    request.argv = options_.command;
+    request.limit_ms = options_.limit_ms;
+    request.environment = {{kJobVariable, job}, {kNonceVariable, nonce},
+                           {kTokenVariable, ToText(tokens_)}};
+    if (devices_[device_].is_gpu) {
+      request.environment.emplace_back("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
+      request.environment.emplace_back("CUDA_VISIBLE_DEVICES", devices_[device_].id);
+    }
+    return request;
+  }
+
+  Result<int> RunAsHolder() {
+    CRUCIBLE_TRY(CleanUpAfterDead());
+    HolderRecord record = MakeRecord();
+    record.cgroup = CreateJobCgroup(job_);
+    record.started_ms = SystemClock().UnixMs();
+    CRUCIBLE_TRY(folders_[device_].WriteHolder(record));
+    tokens_.push_back({record.device, nonce_, record.runner.pid, record.runner.start_ticks});
+    JobRequest request = MakeRequest(nonce_, job_);
+    request.cgroup = record.cgroup;
+    const Result<JobEnd> end = RunJobProcess(request, &signals_);
+    record.released = !end || end->left.empty();
+    if (const auto written = folders_[device_].WriteHolder(record); !written)
+      Say("gpu_run: " + written.error().text);  // the next holder looks for survivors in vain
+    lock_.Reset();
+    WakeNext(lock_directory_, folders_[device_]);
+    return ExitCodeOf(end);
+  }
+
+  // A call made inside the job that holds the device: no wait, no lock, no pin; only its own limit.
+  Result<int> RunInside(std::size_t device, const Token& token) {
+    device_ = device;
+    JobRequest request = MakeRequest(token.nonce, Variable(kJobVariable));
+    const UniqueFd holder = OpenPidfd(token.holder);
+    request.holder_pidfd = holder.get();
+    return ExitCodeOf(RunJobProcess(request, &signals_));
+  }
+
+  Result<int> ExitCodeOf(const Result<JobEnd>& end) const {
+    if (!end) {
+      Say("gpu_run: " + end.error().text);
+      return end.error().kind == ErrorKind::kNotFound ? kExitNoCommand : kExitCannotRun;
+    }
+    for (const pid_t pid : end->left)
+      Say(fmt::format("gpu_run: process {} of the job could not be ended; the next job will try "
+                      "again before it starts", pid));
+    if (end->hit_limit) {
+      Say(fmt::format("gpu_run: the job ran past its limit of {} and was ended",
+                      FormatDuration(*options_.limit_ms)));
+      return kExitRunLimit;
+    }
+    return end->status.ShellCode();
+  }
+
+  const RunOptions& options_;
+  RunnerSignals signals_;
+  std::unique_ptr<Nvml> nvml_;
+  std::vector<Device> devices_;
+  fs::path lock_directory_;
+  std::vector<DeviceFolder> folders_;
+  std::vector<Token> tokens_;  // the valid ones
+  std::string job_, nonce_;
+  std::int64_t queued_ms_ = 0, started_waiting_ms_ = 0;
+  std::size_t device_ = 0;  // index of the one taken
+  UniqueFd lock_;
+  std::optional<NoTurn> no_turn_;
+};
+
+}  // namespace
+
+int RunGpuJob(const RunOptions& options) {
+  const Result<int> code = Runner(options).Run();
+  if (code) return *code;
+  Say("gpu_run: " + code.error().text);
+  return code.error().kind == ErrorKind::kUsage ? 2 : kExitRunnerFailed;
+}
+
+}  // namespace crucible
