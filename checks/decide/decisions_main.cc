@@ -23,7 +23,7 @@ struct Words {
 void PrintRow(const Words& words, Method method, const NoiseModel& model) {
   const Tally null = Simulate(method, model, 0, words.nulls, words.seed, words.threads);
   std::string power;
-  for (const double gain : {0.005, 0.01, 0.02})
+  for (const double gain : {0.005, 0.01, 0.02, 0.2})
     power += fmt::format(
         " {:.3f} |",
         Simulate(method, model, gain, words.gains, words.seed + 1, words.threads).Share());
@@ -61,8 +61,10 @@ int Main(int argc, char** argv) {
   app.add_option("--rules", words.rules, "numbers of the rules, from 0; default: all");
   CLI11_PARSE(app, argc, argv);
   std::printf(
-      "| rule | noise | false accepts in %d nulls | power 0.5 %% | 1 %% | 2 %% | slots per null | "
-      "device s per null | refused | inconclusive |\n|---|---|---|---|---|---|---|---|---|---|\n",
+      "| rule | noise | false accepts in %d nulls | power 0.5 %% | 1 %% | 2 %% | 20 %% | slots per "
+      "null | "
+      "device s per null | refused | inconclusive "
+      "|\n|---|---|---|---|---|---|---|---|---|---|---|\n",
       kSearch);
   const std::vector<NoiseModel> models = StandardModels();
   const std::vector<Method> methods = {Method::kFastestOfThree, Method::kWinEveryRound,

@@ -27,6 +27,7 @@ std::vector<NoiseModel> StandardModels() {
        .step_share = 0.15,
        .step = 0.015,
        .placement_sigma = 0.0025},
+      {.name = "a busy machine, noise 8 %", .slot_sigma = 0.08},
   };
 }
 

@@ -37,6 +37,7 @@ Rule ClaimRule(double minimum_effect) {
   return {.name = "claim",
           .looks = {{11, kPerLook}, {21, kPerLook}, {41, kPerLook}},
           .futility = {{8, 0.7}},
+          .clear = ClearGain{},
           .minimum_effect = minimum_effect,
           .worth = minimum_effect,
           .most_units = 60};
@@ -59,6 +60,7 @@ Rule ConfirmRule(double minimum_effect) {
   return {.name = "confirm",
           .looks = {{15, 1.55e-4}, {25, 1.3e-4}, {41, 1.3e-4}},
           .futility = {{5, 0.35}, {10, 0.15}},
+          .clear = ClearGain{.units = 8, .worst_share = 0.6, .counts_as_p = 1e-4},
           .minimum_effect = minimum_effect,
           .worth = minimum_effect,
           .most_units = 60};
@@ -124,7 +126,23 @@ int Comparison::NextStop() const {
   if (next_look_ < rule_.looks.size()) stop = rule_.looks[next_look_].units;
   if (next_futility_ < rule_.futility.size())
     stop = std::min(stop, rule_.futility[next_futility_].units);
+  if (rule_.clear && !looked_for_clear_gain_) stop = std::min(stop, rule_.clear->units);
   return stop;
+}
+
+std::optional<Decision> Comparison::AtClearGain(const Evidence& evidence) {
+  const ClearGain& clear = *rule_.clear;
+  const double center = evidence.estimate.center;
+  const bool shown = std::all_of(evidence.units.begin(), evidence.units.end(), [&](double d) {
+    return d < 0 && d <= clear.worst_share * center;
+  });
+  const bool steady = std::fabs(evidence.control) <= clear.control_share_max * std::fabs(center);
+  if (!shown || !steady || center > std::log1p(-clear.least) || Unfit(evidence))
+    return std::nullopt;
+  p_overall_ = std::min(p_overall_, clear.counts_as_p);
+  return End(Verdict::kAccepted, evidence,
+             fmt::format("faster: {}, each of {} units by at least half of it", Interval(evidence),
+                         evidence.units.size()));
 }
 
 std::optional<Decision> Comparison::Add(const Round& round) {
@@ -135,6 +153,10 @@ std::optional<Decision> Comparison::Add(const Round& round) {
   if (units_tried_ >= NextStop()) {
     const Evidence evidence = Weigh(rounds_, rule_.evidence);
     const int units = static_cast<int>(evidence.units.size());
+    if (rule_.clear && !looked_for_clear_gain_ && units >= rule_.clear->units) {
+      looked_for_clear_gain_ = true;
+      if (auto ended = AtClearGain(evidence)) return ended;
+    }
     if (next_look_ < rule_.looks.size() && units >= rule_.looks[next_look_].units) {
       const Look look = rule_.looks[next_look_++];
       if (auto ended = AtLook(look, evidence, next_look_ == rule_.looks.size())) return ended;
@@ -153,6 +175,8 @@ std::optional<Decision> Comparison::Add(const Round& round) {
 Decision Comparison::Finish(const std::string& why) {
   const Evidence evidence = Weigh(rounds_, rule_.evidence);
   if (const auto unfit = Unfit(evidence)) return End(Verdict::kRefused, evidence, *unfit);
+  if (rule_.clear && static_cast<int>(evidence.units.size()) >= rule_.clear->units)
+    if (auto ended = AtClearGain(evidence)) return *ended;
   if (next_look_ < rule_.looks.size() && !evidence.units.empty()) {
     // Time does not know which arm is which, so a last look now is as fair as at its own count.
     if (auto ended = AtLook(rule_.looks.back(), evidence, false);

@@ -162,10 +162,22 @@ TEST(Claim, AcceptsAtTheFirstLookWhenEveryUnitWins) {
 TEST(Claim, LooksOnlyWhereItSaidItWould) {
   Comparison comparison(ClaimRule(0.003));
   for (int i = 0; i < 10; ++i) {
-    Round round = RoundOf(-0.05, i % 2 == 0 ? 0.001 : -0.001, i);
+    Round round = RoundOf(-0.04, i % 2 == 0 ? 0.001 : -0.001, i);
     EXPECT_FALSE(comparison.Add(round).has_value()) << "after " << i + 1 << " rounds";
   }
-  EXPECT_TRUE(comparison.Add(RoundOf(-0.05, 0.001, 10)).has_value());
+  EXPECT_TRUE(comparison.Add(RoundOf(-0.04, 0.001, 10)).has_value());
+}
+
+TEST(Claim, AClearGainNeedsSixPairs) {
+  Comparison clear(ClaimRule(0.003));
+  const Decision decision = Feed(clear, Spread(41, -0.2, 0.05));
+  EXPECT_EQ(decision.verdict, Verdict::kAccepted) << decision.reason;
+  EXPECT_EQ(decision.evidence.units.size(), 6u);
+  // As large, but one of the six says something else: the exact looks decide.
+  std::vector<Round> rounds = Spread(41, -0.2, 0.05);
+  rounds[2] = RoundOf(-0.05);
+  Comparison doubtful(ClaimRule(0.003));
+  EXPECT_EQ(Feed(doubtful, rounds).evidence.units.size(), 11u);
 }
 
 TEST(Claim, ACertainButTinyGainIsNotAccepted) {
@@ -215,7 +227,7 @@ TEST(Claim, AFewThrottledRoundsAreReplaced) {
 
 TEST(Claim, TimeOutLooksOnceMoreAndOtherwiseIsInconclusive) {
   Comparison clear(ClaimRule(0.003));
-  for (int i = 0; i < 10; ++i) clear.Add(RoundOf(-0.05 - 0.001 * i, i % 2 ? 0.001 : -0.001, i));
+  for (int i = 0; i < 10; ++i) clear.Add(RoundOf(-0.02 - 0.001 * i, i % 2 ? 0.001 : -0.001, i));
   EXPECT_EQ(clear.Finish("time").verdict, Verdict::kAccepted);
   Comparison early(ClaimRule(0.003));
   for (int i = 0; i < 4; ++i) early.Add(RoundOf(-0.05, i % 2 ? 0.001 : -0.001, i));
