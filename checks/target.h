@@ -56,7 +56,7 @@ struct TargetLimits {
   std::int64_t slot_ms = 100;               // measured time asked of one slot
   std::int64_t screen_ms = 8'000;           // deciding one case, by rule
   std::int64_t claim_ms = 25'000;
-  std::int64_t ratchet_ms = 15'000;
+  std::int64_t ratchet_ms = 25'000;
 };
 
 struct Target {
