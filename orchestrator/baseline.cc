@@ -116,6 +116,11 @@ Result<> MeasureMain(const BaselineContext& context, Store* store, const std::st
   request.log = context.workspace->home / "measurements" / (key + ".log");
   request.environment = context.workspace->Environment("", context.run_nonce);
   CRUCIBLE_ASSIGN(const JudgeReport report, RunJudge(*context.workspace, request));
+  if (!report.pass)
+    return Fail(ErrorKind::kUnavailable, "measure main of", context.target->name,
+                report.first_failed_check.empty() ? report.reason : report.first_failed_check,
+                "main itself must pass its check before a campaign starts; see " +
+                    request.log.string());
 
   const std::int64_t now_ms = SystemClock().UnixMs();
   Entry entry;

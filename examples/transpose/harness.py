@@ -29,7 +29,7 @@ class Kernel:
 
     def make_input(self, n, seed):
         draw = random.Random(seed)
-        return array.array("f", draw.randbytes(n * n))  # whole numbers 0 … 255
+        return array.array("f", list(draw.randbytes(n * n)))  # whole numbers 0 … 255
 
     def solve(self, source, n):
         """One poisoned, checked call: (microseconds, what is wrong or '')."""
