@@ -4,12 +4,9 @@
 #include <iostream>
 
 #include "gpu_runner/gpu_command.h"
-#if __has_include("orchestrator/cli/log_command.h")
 #include "orchestrator/cli/brief_command.h"
 #include "orchestrator/cli/dashboard_command.h"
 #include "orchestrator/cli/log_command.h"
-#define HAVE_LOG 1
-#endif
 #if __has_include("orchestrator/cli/doctor_command.h")
 #include "orchestrator/cli/doctor_command.h"
 #define HAVE_DOCTOR 1
@@ -34,17 +31,11 @@ constexpr Command kCommands[] = {
 #endif
     {"campaign", CampaignCommand, "launch, status, pause, resume, stop, note"},
     {"mission", MissionCommand, "list, show, add, approve"},
-#ifdef HAVE_LOG
     {"brief", BriefCommand, "compile what the log knows about cases"},
-#endif
-#ifdef HAVE_LOG
     {"log", LogCommand, "add, show, query, export, import, retest, split, records"},
-#endif
     {"check", CheckCommand, "build a checkout and run the shared check on it"},
     {"compare", CompareCommand, "build two checkouts and compare them, paired"},
-#ifdef HAVE_LOG
     {"dashboard", DashboardCommand, "write (or serve) the progress page"},
-#endif
     {"gpu", Gpu, "run, status, history, cancel, logs: the device's queue"},
     {"propose", ProposeCommand, ""},
     {"integrate", IntegrateCommand, ""},

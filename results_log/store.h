@@ -63,6 +63,13 @@ struct Event {
   std::string campaign, mission, kind, text;
 };
 
+// A job of the device's queue (gpu_runner writes the table).
+struct JobRow {
+  std::string id, device, argv, mission, outcome;
+  std::int64_t queued_ms = 0;
+  std::optional<std::int64_t> started_ms, ended_ms;
+};
+
 class Store {
  public:
   // Creates the file and its folder where missing. kUsage on a file that is not a results log or
@@ -101,6 +108,8 @@ class Store {
   Result<> AddEvent(const std::string& campaign, const std::string& mission, const std::string& kind,
                     const std::string& text);
   Result<std::vector<Event>> Events(const std::string& campaign, std::int64_t after_id);
+
+  Result<std::vector<JobRow>> Jobs();                          // newest first; none without the table
 
   Result<std::string> Meta(const std::string& name);           // "" when unset
   Result<> SetMeta(const std::string& name, const std::string& value);

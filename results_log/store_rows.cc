@@ -196,6 +196,23 @@ Result<std::vector<Event>> Store::Events(const std::string& campaign, std::int64
   }
 }
 
+Result<std::vector<JobRow>> Store::Jobs() {
+  std::vector<JobRow> jobs;
+  CRUCIBLE_ASSIGN(Statement table, impl_->Prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' "
+                                                  "AND name = 'jobs'"));
+  CRUCIBLE_ASSIGN(const bool there, table.Step());
+  if (!there) return jobs;
+  CRUCIBLE_ASSIGN(Statement rows,
+                  impl_->Prepare("SELECT id, device, argv, mission, outcome, queued_ms, started_ms, "
+                                 "ended_ms FROM jobs ORDER BY queued_ms DESC, id DESC"));
+  for (;;) {
+    CRUCIBLE_ASSIGN(const bool more, rows.Step());
+    if (!more) return jobs;
+    jobs.push_back({rows.Text(0), rows.Text(1), rows.Text(2), rows.Text(3), rows.Text(4),
+                    rows.Integer(5), rows.OptionalInteger(6), rows.OptionalInteger(7)});
+  }
+}
+
 Result<std::string> Store::Meta(const std::string& name) {
   CRUCIBLE_ASSIGN(Statement row, impl_->Prepare("SELECT value FROM meta WHERE name = ?"));
   row.Bind(name);

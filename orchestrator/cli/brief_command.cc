@@ -1,0 +1,91 @@
+#include "orchestrator/cli/brief_command.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "briefs/brief.h"
+#include "orchestrator/cli/log_command.h"
+
+namespace crucible {
+namespace {
+
+struct Options {
+  std::vector<std::string> cases, now;
+  std::string target, log;
+  int budget = 4000;
+  bool as_json = false;
+};
+
+// A case that nobody measured or wrote of is a slip of the pen, unless the log has none at all.
+Result<> CheckCases(const BriefInput& input) {
+  std::vector<std::string> known;
+  const auto add = [&](const std::string& name) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
+  };
+  for (const Point& point : input.points) add(point.case_name);
+  for (const Entry& entry : input.entries)
+    for (const CaseResult& result : entry.cases) add(result.name);
+  for (const std::string& name : input.cases)
+    if (!known.empty() && std::find(known.begin(), known.end(), name) == known.end())
+      return Fail(ErrorKind::kUsage, "brief", name,
+                  "the log of target " + input.target + " has no such case",
+                  fmt::format("it has {}", fmt::join(known, ", ")));
+  return {};
+}
+
+Result<std::string> Compile(const Options& options) {
+  CRUCIBLE_ASSIGN(const std::filesystem::path file, LogFile(options.log));
+  CRUCIBLE_ASSIGN(Store store, Store::OpenReadOnly(file));
+  BriefInput input;
+  CRUCIBLE_ASSIGN(input.target, OnlyTarget(&store, options.target));
+  input.cases = options.cases;
+  input.token_budget = options.budget;
+  EntryFilter filter;
+  filter.target = input.target;
+  CRUCIBLE_ASSIGN(input.entries, store.QueryEntries(filter));
+  CRUCIBLE_ASSIGN(input.points, store.Points(input.target));
+  CRUCIBLE_TRY(CheckCases(input));
+  CRUCIBLE_ASSIGN(input.now, ConditionsToday(&store, input.target, input.cases, options.now));
+  std::string chosen;
+  for (const std::string& name : input.cases) chosen += " --case " + name;
+  input.commands = {"crucible check .", "crucible compare main ." + chosen};
+  return CompileBrief(input);
+}
+
+}  // namespace
+
+int BriefCommand(const std::vector<std::string>& words, std::ostream& out, std::ostream& err) {
+  CLI::App app("crucible brief: what the log knows about cases, every line citing its entry",
+               "crucible brief");
+  Options options;
+  app.add_option("CASE", options.cases, "the cases (default: all of the target)");
+  app.add_option("--target", options.target, "the target (default: the log's only one)");
+  app.add_option("--budget", options.budget, "at most so many tokens, about 4 characters each")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--now", options.now, "FIELD=VALUE that holds today; repeatable");
+  app.add_option("--log", options.log, "the log's file (default: the repository's)");
+  app.add_flag("--json", options.as_json, "print {\"brief\": …}");
+  try {
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error, out, err) == 0 ? 0 : 2;
+  }
+  const auto text = Compile(options);
+  if (!text) {
+    err << "crucible: " << text.error().text << "\n";
+    return ExitCode(text.error());
+  }
+  if (options.as_json)
+    out << nlohmann::json{{"brief", *text}}.dump(2, ' ', false,
+                                                 nlohmann::json::error_handler_t::replace)
+        << "\n";
+  else
+    out << *text;
+  return 0;
+}
+
+}  // namespace crucible

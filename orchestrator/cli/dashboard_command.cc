@@ -1,0 +1,57 @@
+#include "orchestrator/cli/dashboard_command.h"
+
+#include <CLI/CLI.hpp>
+#include <ostream>
+
+#include "base/files.h"
+#include "orchestrator/cli/log_command.h"
+#include "results_log/dashboard/dashboard.h"
+
+namespace crucible {
+namespace {
+
+struct Options {
+  std::string out, target, log;
+};
+
+Result<std::string> Page(const std::filesystem::path& log, const std::string& target) {
+  CRUCIBLE_ASSIGN(Store store, Store::OpenReadOnly(log));
+  CRUCIBLE_ASSIGN(const DashboardInput input, LoadDashboard(&store, target));
+  return RenderDashboard(input);
+}
+
+Result<> Write(const Options& options, std::ostream& out) {
+  CRUCIBLE_ASSIGN(const std::filesystem::path log, LogFile(options.log));
+  CRUCIBLE_ASSIGN(const std::string page, Page(log, options.target));
+  if (options.out == "-") {
+    out << page;
+    return {};
+  }
+  const std::filesystem::path file =
+      options.out.empty() ? log.parent_path() / "dashboard.html" : std::filesystem::path(options.out);
+  CRUCIBLE_TRY(WriteFileAtomically(file, page));
+  out << file.string() << "\n";
+  return {};
+}
+
+}  // namespace
+
+int DashboardCommand(const std::vector<std::string>& words, std::ostream& out, std::ostream& err) {
+  CLI::App app("crucible dashboard: writes the progress page, one HTML file that needs nothing else",
+               "crucible dashboard");
+  Options options;
+  app.add_option("--out", options.out, "where to (default: dashboard.html beside the log; -: stdout)");
+  app.add_option("--target", options.target, "the target (default: the one measured last)");
+  app.add_option("--log", options.log, "the log's file (default: the repository's)");
+  try {
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error, out, err) == 0 ? 0 : 2;
+  }
+  const auto written = Write(options, out);
+  if (written) return 0;
+  err << "crucible: " << written.error().text << "\n";
+  return ExitCode(written.error());
+}
+
+}  // namespace crucible

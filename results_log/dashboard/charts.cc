@@ -1,0 +1,152 @@
+// charts.cc: a bar a case, and the geometric mean over time. Inline SVG, titles on hover.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/clock.h"
+#include "results_log/dashboard/parts.h"
+
+namespace crucible::dashboard {
+namespace {
+
+// Within this of its first time a case has not moved: the default minimum effect.
+constexpr double kStill = 0.003;
+// The scale ends here (first time = 1); marks beyond stand at the end, with their true number.
+constexpr double kScaleEnd = 1.3;
+
+double Percent(double ratio) { return 100 * std::clamp(ratio, 0.0, kScaleEnd) / kScaleEnd; }
+
+std::string Mark(const char* kind, double ratio, const std::string& title) {
+  return fmt::format("<line class=\"{}\" x1=\"{:.2f}%\" x2=\"{:.2f}%\" y1=\"0\" y2=\"24\">"
+                     "<title>{}</title></line>",
+                     kind, Percent(ratio), Percent(ratio), Escaped(title));
+}
+
+std::string BarRow(const CaseTimes& item) {
+  const double first = item.first->median_us, ratio = item.Ratio();
+  const bool still = std::abs(ratio - 1) < kStill;
+  const char* state = still ? "still" : ratio > 1 ? "worse" : "moved";
+  std::string marks;
+  for (const Point* peer : item.peers)
+    marks += Mark("peer", peer->median_us / first, peer->name + ": " + TimeText(peer->median_us));
+  if (item.floor != nullptr)
+    marks += Mark("floor", item.floor->median_us / first,
+                  "floor: " + TimeText(item.floor->median_us) + ", " + item.floor->name);
+  if (item.record != nullptr)
+    marks += fmt::format("<circle class=\"record\" cx=\"{:.2f}%\" cy=\"12\" r=\"3.5\"><title>record: "
+                         "{}</title></circle>",
+                         Percent(item.record->median_us / first),
+                         Escaped(TimeText(item.record->median_us) + " at " +
+                                 item.record->name.substr(0, 12)));
+  const std::string verdict = still ? "not moved"
+                              : ratio < 1 ? fmt::format("{:.2f}x faster", 1 / ratio)
+                                          : fmt::format("{:.2f}x slower", ratio);
+  return fmt::format(
+      "<div class=\"case\"><span class=\"name\">{}</span><svg height=\"24\" role=\"img\" "
+      "aria-label=\"{}\"><rect class=\"track\" x=\"0\" y=\"3\" width=\"{:.2f}%\" height=\"18\">"
+      "<title>first: {}</title></rect><rect class=\"bar {}\" x=\"0\" y=\"3\" width=\"{:.2f}%\" "
+      "height=\"18\"><title>newest: {}</title></rect>{}</svg><span class=\"says\"><b class=\"{}\">"
+      "{}</b> <span class=\"dim\">{} → {}</span></span></div>\n",
+      Escaped(item.name), Escaped(item.name + ": " + verdict), Percent(1), TimeText(first), state,
+      Percent(ratio), TimeText(item.newest->median_us), marks, state, verdict, TimeText(first),
+      TimeText(item.newest->median_us));
+}
+
+struct Step {
+  std::int64_t time_ms;
+  double ratio;
+  std::string title;
+};
+
+// One step a commit of main: the geometric mean over cases of newest / first.
+std::vector<Step> Steps(const DashboardInput& input) {
+  std::map<std::string, std::pair<double, double>> cases;   // first, newest
+  for (const Point& point : input.points)
+    if (point.kind == "main" && point.median_us > 0)
+      cases.try_emplace(point.case_name, point.median_us, point.median_us);
+  std::vector<Step> steps;
+  std::string commit;
+  for (const Point& point : input.points) {
+    if (point.kind != "main" || point.median_us <= 0) continue;
+    cases[point.case_name].second = point.median_us;
+    double sum = 0;
+    for (const auto& [name, times] : cases) sum += std::log(times.second / times.first);
+    const double ratio = std::exp(sum / static_cast<double>(cases.size()));
+    std::string why;
+    for (const Entry& entry : input.entries)
+      if (entry.key == point.entry_key) why = ": " + entry.mechanism + ". " + entry.summary;
+    const Step step{point.time_ms, ratio,
+                    fmt::format("{} {}, geomean {:.3f} of the first{}",
+                                FormatUtc(point.time_ms).substr(0, 16), point.name.substr(0, 12),
+                                ratio, why)};
+    if (!steps.empty() && commit == point.name && steps.back().time_ms == point.time_ms)
+      steps.back() = step;
+    else
+      steps.push_back(step);
+    commit = point.name;
+  }
+  return steps;
+}
+
+}  // namespace
+
+std::string Bars(const std::vector<CaseTimes>& cases) {
+  if (cases.empty()) return "<p class=\"dim\">Nothing was measured yet.</p>\n";
+  std::string text =
+      "<div class=\"key\"><span><svg><rect class=\"track\" width=\"18\" height=\"12\"/></svg>first "
+      "time</span><span><svg><rect class=\"bar\" width=\"18\" height=\"12\"/></svg>newest, moved"
+      "</span><span><svg><rect class=\"bar still\" width=\"18\" height=\"12\"/></svg>newest, not "
+      "moved (within 0.3 %)</span><span><svg><circle class=\"record\" cx=\"9\" cy=\"6\" r=\"3.5\"/>"
+      "</svg>record</span><span><svg><line class=\"peer\" x1=\"9\" x2=\"9\" y2=\"12\"/></svg>peer "
+      "library</span><span><svg><line class=\"floor\" x1=\"9\" x2=\"9\" y2=\"12\"/></svg>floor"
+      "</span></div>\n";
+  for (const CaseTimes& item : cases) text += BarRow(item);
+  text += "<p class=\"dim\">Each case on its own scale: its first time is the whole track. A mark "
+          "beyond 1.3 times the first stands at the end; hover for its number.</p>\n";
+  return text;
+}
+
+std::string Geomean(const DashboardInput& input) {
+  const std::vector<Step> steps = Steps(input);
+  if (steps.empty()) return "<p class=\"dim\">No commit of main was measured yet.</p>\n";
+  double low = 1, high = 1;
+  for (const Step& step : steps) {
+    low = std::min(low, step.ratio);
+    high = std::max(high, step.ratio);
+  }
+  const double margin = std::max(0.02, (high - low) * 0.08);
+  low = std::max(0.0, low - margin);
+  high += margin;
+  const std::int64_t begin = steps.front().time_ms;
+  const std::int64_t span = std::max<std::int64_t>(1, std::max(input.now_ms, steps.back().time_ms) - begin);
+  const auto x = [&](std::int64_t time_ms) {
+    return 48 + 536.0 * static_cast<double>(time_ms - begin) / static_cast<double>(span);
+  };
+  const auto y = [&](double ratio) { return 10 + 150 * (high - ratio) / (high - low); };
+  std::string text = "<svg viewBox=\"0 0 600 190\" role=\"img\" aria-label=\"geometric mean over "
+                     "time\">";
+  for (int i = 0; i <= 3; ++i) {
+    const double ratio = low + (high - low) * i / 3;
+    text += fmt::format("<line class=\"axis\" x1=\"48\" x2=\"584\" y1=\"{0:.1f}\" y2=\"{0:.1f}\"/>"
+                        "<text x=\"40\" y=\"{1:.1f}\" text-anchor=\"end\">{2:.2f}</text>",
+                        y(ratio), y(ratio) + 4, ratio);
+  }
+  std::string path = fmt::format("M{:.1f} {:.1f}", x(steps[0].time_ms), y(steps[0].ratio));
+  std::string dots;
+  for (const Step& step : steps) {
+    path += fmt::format("H{:.1f}V{:.1f}", x(step.time_ms), y(step.ratio));
+    dots += fmt::format("<circle class=\"dot\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4.5\"><title>{}</title>"
+                        "</circle>",
+                        x(step.time_ms), y(step.ratio), Escaped(step.title));
+  }
+  path += fmt::format("H{:.1f}", x(begin + span));
+  text += fmt::format("<path class=\"step\" d=\"{}\"/>{}", path, dots);
+  text += fmt::format("<text x=\"48\" y=\"182\">{}</text><text x=\"584\" y=\"182\" "
+                      "text-anchor=\"end\">{}</text></svg>\n",
+                      FormatUtc(begin).substr(0, 16), FormatUtc(begin + span).substr(0, 16));
+  return text + "<p class=\"dim\">Geometric mean over all cases of newest / first time: lower is "
+                "faster. A dot is a measured commit of main.</p>\n";
+}
+
+}  // namespace crucible::dashboard

@@ -1,0 +1,200 @@
+// tables.cc: the summary tiles, missions, rejections, recent entries, the device's queue.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "base/clock.h"
+#include "results_log/dashboard/parts.h"
+#include "results_log/retest.h"
+
+namespace crucible::dashboard {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kRows = 25;   // of the tables that only grow: the log has the rest
+
+std::string Tile(const std::string& value, const std::string& label, const char* state = "") {
+  return fmt::format("<div class=\"tile\"><b class=\"{}\">{}</b><span class=\"dim\">{}</span></div>\n",
+                     state, Escaped(value), Escaped(label));
+}
+
+// A table of cells that are HTML already; a header that begins with '#' is of numbers, one with '~'
+// of long text.
+std::string Table(const std::vector<std::string>& headers,
+                  const std::vector<std::vector<std::string>>& rows, const std::string& none) {
+  if (rows.empty()) return fmt::format("<p class=\"dim\">{}</p>\n", none);
+  const auto kind = [&](std::size_t column) {
+    return headers[column][0] == '#' ? "num" : headers[column][0] == '~' ? "long" : "short";
+  };
+  std::string text = "<div class=\"wide\"><table><tr>";
+  for (std::size_t i = 0; i < headers.size(); ++i)
+    text += fmt::format("<th class=\"{}\">{}</th>", kind(i),
+                        headers[i][0] == '#' || headers[i][0] == '~' ? headers[i].substr(1) : headers[i]);
+  text += "</tr>\n";
+  for (const auto& row : rows) {
+    text += "<tr>";
+    for (std::size_t i = 0; i < row.size(); ++i)
+      text += fmt::format("<td class=\"{}\">{}</td>", kind(i), row[i]);
+    text += "</tr>\n";
+  }
+  return text + "</table></div>\n";
+}
+
+std::string Span(const std::optional<std::int64_t>& begin, const std::optional<std::int64_t>& end,
+                 std::int64_t now_ms) {
+  if (!begin) return "–";
+  return FormatDuration(std::max<std::int64_t>(0, end.value_or(now_ms) - *begin));
+}
+
+double Usd(const DashboardInput& input, bool* known) {
+  double sum = 0;
+  for (const MissionRow& mission : input.missions) {
+    const json spend = json::parse(mission.spend, nullptr, false);
+    if (!spend.is_object() || !spend.contains("usd") || !spend["usd"].is_number()) continue;
+    *known = true;
+    sum += spend["usd"].get<double>();
+  }
+  return sum;
+}
+
+std::string Cost(const DashboardInput& input, const std::vector<CaseTimes>& cases) {
+  double gained_us = 0, device_s = 0;
+  for (const CaseTimes& item : cases)
+    gained_us += std::max(0.0, item.first->median_us - item.newest->median_us);
+  for (const JobRow& job : input.jobs)
+    if (job.started_ms && job.ended_ms)
+      device_s += static_cast<double>(*job.ended_ms - *job.started_ms) / 1000;
+  if (gained_us <= 0) return Tile("–", "cost per accepted us: nothing gained yet");
+  std::string label = "device time per accepted us";
+  bool priced = false;
+  if (const double usd = Usd(input, &priced); priced)
+    label += fmt::format(", and {:.3g} USD", usd / gained_us);
+  if (input.jobs.empty()) return Tile("–", "cost per accepted us: no device jobs in this log");
+  return Tile(fmt::format("{:.3g} s", device_s / gained_us), label);
+}
+
+}  // namespace
+
+std::string Summary(const DashboardInput& input, const std::vector<CaseTimes>& cases) {
+  std::string text = "<div class=\"tiles\">\n";
+  double sum = 0;
+  std::vector<std::string> still;
+  for (const CaseTimes& item : cases) {
+    sum += std::log(item.Ratio());
+    if (item.Ratio() > 1 - 0.003) still.push_back(item.name);
+  }
+  if (!cases.empty()) {
+    const double ratio = std::exp(sum / static_cast<double>(cases.size()));
+    text += Tile(ratio <= 1 ? fmt::format("{:.2f}x faster", 1 / ratio) : fmt::format("{:.2f}x slower", ratio),
+                 fmt::format("geometric mean over {} case{}", cases.size(), cases.size() == 1 ? "" : "s"),
+                 ratio < 1 ? "moved" : "still");
+    text += still.empty()
+                ? Tile("none", "cases that have not moved", "moved")
+                : Tile(fmt::format("{}", fmt::join(still, ", ")), "not moved (or slower)", "still");
+  }
+  const auto landed = std::count_if(input.missions.begin(), input.missions.end(), [](const auto& row) {
+    return row.merge_outcome == "landed";
+  });
+  text += Tile(fmt::format("{} of {}", landed, input.missions.size()), "missions landed");
+  const auto rejected = std::count_if(input.entries.begin(), input.entries.end(), [](const Entry& entry) {
+    return IsRejection(entry.kind);
+  });
+  text += Tile(fmt::format("{}", rejected), fmt::format("rejections among {} entries", input.entries.size()));
+  text += Cost(input, cases) + "</div>\n";
+  for (const CampaignRow& row : input.campaigns)
+    text += fmt::format("<p><b>{}</b>: {}{}{} <span class=\"dim\">since {} UTC{}</span></p>\n",
+                        Escaped(row.name), Escaped(row.state),
+                        row.phase.empty() ? "" : ", " + Escaped(row.phase),
+                        row.message.empty() ? "" : ": " + Escaped(row.message),
+                        FormatUtc(row.started_ms).substr(0, 16),
+                        row.ended_ms ? ", took " + FormatDuration(*row.ended_ms - row.started_ms) : "");
+  return text;
+}
+
+std::string Missions(const DashboardInput& input) {
+  std::vector<std::vector<std::string>> rows;
+  for (auto row = input.missions.rbegin(); row != input.missions.rend() && rows.size() < kRows; ++row) {
+    const char* state = row->merge_outcome == "landed" ? "moved" : row->outcome == "crashed" ? "worse" : "";
+    rows.push_back({Escaped(row->id), Escaped(row->flavour),
+                    Escaped(fmt::format("{}", fmt::join(row->cases, ", "))), Escaped(row->state),
+                    Escaped(row->outcome),
+                    fmt::format("<span class=\"{}\">{}</span>", state, Escaped(row->merge_outcome)),
+                    Span(row->started_ms, row->ended_ms, input.now_ms), Escaped(row->goal)});
+  }
+  return Table({"mission", "flavour", "cases", "state", "outcome", "merge", "#time", "~goal"}, rows,
+               "No mission was planned yet.");
+}
+
+std::string Rejections(const DashboardInput& input) {
+  struct Group {
+    std::map<EntryKind, int> kinds;
+    int count = 0;
+    double worst = 0;
+    std::string where, newest;
+  };
+  std::map<std::string, Group> groups;
+  for (const Entry& entry : input.entries) {
+    if (!IsRejection(entry.kind)) continue;
+    Group& group = groups[entry.mechanism];
+    ++group.count;
+    ++group.kinds[entry.kind];
+    group.newest = fmt::format("e{}", entry.id);
+    for (const CaseResult& result : entry.cases)
+      if (result.ratio && *result.ratio > group.worst) {
+        group.worst = *result.ratio;
+        group.where = result.name;
+      }
+  }
+  std::vector<std::pair<std::string, Group>> sorted(groups.begin(), groups.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second.count > b.second.count; });
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [mechanism, group] : sorted) {
+    if (rows.size() == kRows) break;
+    std::vector<std::string> kinds;
+    for (const auto& [kind, count] : group.kinds) kinds.push_back(fmt::format("{} {}", count, ToText(kind)));
+    rows.push_back({Escaped(mechanism.empty() ? "(none named)" : mechanism), std::to_string(group.count),
+                    fmt::format("{}", fmt::join(kinds, ", ")),
+                    group.worst > 0 ? fmt::format("{:+.1f} % {}", (group.worst - 1) * 100, Escaped(group.where))
+                                    : "not measured",
+                    Escaped(group.newest)});
+  }
+  return Table({"~mechanism", "#count", "kinds", "#worst", "newest"}, rows, "Nothing was rejected yet.");
+}
+
+std::string Recent(const DashboardInput& input) {
+  std::vector<std::vector<std::string>> rows;
+  for (auto entry = input.entries.rbegin(); entry != input.entries.rend() && rows.size() < kRows; ++entry) {
+    std::vector<std::string> cases;
+    for (const CaseResult& result : entry->cases)
+      cases.push_back(result.ratio ? fmt::format("{} {:+.1f} %", result.name, (*result.ratio - 1) * 100)
+                                   : result.name);
+    const char* state = entry->kind == EntryKind::kWin ? "moved" : entry->kind == EntryKind::kLoss ? "worse" : "";
+    rows.push_back({fmt::format("e{}", entry->id), FormatUtc(entry->time_ms).substr(5, 11),
+                    fmt::format("<span class=\"{}\">{}</span>", state, ToText(entry->kind)),
+                    Escaped(entry->mechanism), Escaped(fmt::format("{}", fmt::join(cases, ", "))),
+                    Escaped(entry->summary.empty() ? entry->reason : entry->summary),
+                    Escaped(entry->author)});
+  }
+  return Table({"entry", "time, UTC", "kind", "~mechanism", "cases", "~what happened", "author"}, rows,
+               "The log has no entry yet.");
+}
+
+std::string Queue(const DashboardInput& input) {
+  std::vector<std::vector<std::string>> rows;
+  for (const JobRow& job : input.jobs) {
+    if (rows.size() == kRows) break;
+    const std::string state = job.ended_ms ? job.outcome : job.started_ms ? "running" : "waiting";
+    rows.push_back({Escaped(job.id), Escaped(job.device), Escaped(job.mission), Escaped(state),
+                    Span(job.queued_ms, job.started_ms, input.now_ms),
+                    Span(job.started_ms, job.ended_ms, input.now_ms), Escaped(job.argv)});
+  }
+  return Table({"job", "device", "mission", "state", "#waited", "#ran", "~command"}, rows,
+               "No job went through the device's queue yet.");
+}
+
+}  // namespace crucible::dashboard
