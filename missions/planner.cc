@@ -28,6 +28,14 @@ bool Claims(const Entry& entry, const std::string& name) {
   });
 }
 
+// What changed since, less the kernel generation: every merge changes that one, so alone it would
+// send each rejection back at once. A brief still names it.
+std::vector<ChangedCondition> ReasonsToRetest(const Entry& entry, const Conditions& now) {
+  std::vector<ChangedCondition> changed = ChangedSince(entry.conditions, now);
+  std::erase_if(changed, [](const ChangedCondition& c) { return c.field == "kernel_generation"; });
+  return changed;
+}
+
 // The room and the staleness of one case, with the numbers they came from.
 struct Score {
   double value = 0;
@@ -91,15 +99,14 @@ class Planner {
 
   // Rejections (losses and nulls) one of whose conditions is different today.
   std::optional<MissionPlan> Retest() {
-    std::string change;
     return FromEntries(
         [&](const Entry& entry) {
           return (entry.kind == EntryKind::kLoss || entry.kind == EntryKind::kNull) &&
-                 !ChangedSince(entry.conditions, in_.now).empty();
+                 !ReasonsToRetest(entry, in_.now).empty();
         },
         [&](const std::string& name, const std::vector<const Entry*>& entries) {
           const ChangedCondition first =
-              ChangedSince(entries.front()->conditions, in_.now).front();
+              ReasonsToRetest(*entries.front(), in_.now).front();
           return std::pair(
               fmt::format("Measure again what was rejected on {} under other conditions", name),
               fmt::format("{} rejection{} of {} up for a retest; {}: {} -> {}", entries.size(),

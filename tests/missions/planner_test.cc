@@ -90,6 +90,16 @@ TEST_F(Planner, ARejectionUnderOtherConditionsIsRetestedOnce) {
   EXPECT_TRUE(Plan().retry.empty());
 }
 
+TEST_F(Planner, AnotherKernelGenerationAloneIsNoReasonForARetest) {
+  input_.now["kernel_generation"] = "new";
+  Experiment(EntryKind::kLoss, "a", "{\"k\":[1,2]}", "gcc 13").conditions["kernel_generation"] = "old";
+  EXPECT_TRUE(Plan().retry.empty());
+  Experiment(EntryKind::kLoss, "a", "{\"k\":[1,4]}", "gcc 12").conditions["kernel_generation"] = "old";
+  const MissionPlan plan = Plan();
+  EXPECT_EQ(plan.retry, Names{"key2"});
+  EXPECT_EQ(plan.why.find("kernel_generation"), std::string::npos) << plan.why;
+}
+
 TEST_F(Planner, ASupersededConflatedOrRemeasuredRejectionIsNotRetested) {
   Experiment(EntryKind::kLoss, "a", "{\"k\":[1,2]}", "gcc 12");
   Experiment(EntryKind::kLoss, "a", "{\"k\":[1,2]}", "gcc 13");
