@@ -22,6 +22,7 @@ worktree. Waiting is first come, first served. A call made inside a running job 
   --clock-mhz N       the SM clock for --clocks pin (default: the highest supported)
   --log               keep a copy of the job's output for `crucible gpu logs` (also when
                       CRUCIBLE_MISSION_DIR is set)
+  --share             start although processes outside the queue compute on the GPU
   --quiet             say nothing while waiting
   --help              this text
 
@@ -123,6 +124,10 @@ Result<RunOptions> ParseRunOptions(const std::vector<std::string>& words) {
     }
     if (word == "--log") {
       options.log = true;
+      continue;
+    }
+    if (word == "--share") {
+      options.share = true;
       continue;
     }
     if (word == "--quiet") {

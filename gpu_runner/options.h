@@ -25,6 +25,7 @@ struct RunOptions {
   ClockPolicy clocks = ClockPolicy::kObserve;
   std::optional<int> clock_mhz;  // for kPin; empty: the highest the device supports
   bool log = false;              // keep a copy of the job's output
+  bool share = false;            // start although others compute on the GPU
   bool quiet = false;            // no waiter lines
   bool help = false;
   std::vector<std::string> command;

@@ -10,9 +10,13 @@
 #include <filesystem>
 
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/hash.h"
 #include "base/paths.h"
+#include "gpu_runner/bookkeeper.h"
+#include "gpu_runner/clocks.h"
 #include "gpu_runner/device.h"
+#include "gpu_runner/job_log.h"
 #include "gpu_runner/job_process.h"
 #include "gpu_runner/nvml.h"
 #include "gpu_runner/queue.h"
@@ -25,7 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kSurvivorMs = 5000;
+constexpr int kSurvivorMs = 5000, kForeignMs = 2000;
 constexpr std::int64_t kAnnounceEveryMs = 30'000;
 
 void Say(const std::string& text) {
@@ -41,15 +45,37 @@ std::string Variable(const char* name) {
 
 UniqueFd OpenPidfd(pid_t pid) { return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
 
-// Ends the wait without a job: the exit code and the outcome's name.
+// Ends the wait without a job.
 struct NoTurn {
   int exit_code = 0;
-  int signal = 0;
+  const char* outcome = "";
 };
+
+// Processes that compute on the GPU and are none of this queue's, once those that are just ending
+// have had `wait_ms`. Their pids may be of another container and have no name here.
+std::string ForeignProcesses(const Nvml& nvml, const Nvml::Gpu& gpu, int wait_ms) {
+  const std::int64_t until = QueueNowMs() + wait_ms;
+  for (;;) {
+    const auto processes = nvml.ComputeProcesses(gpu);
+    if (!processes || processes->empty()) return "";
+    if (QueueNowMs() >= until) {
+      std::string text;
+      for (const GpuProcess& process : *processes) {
+        std::string name = ReadFile(fmt::format("/proc/{}/comm", process.pid)).value_or("");
+        while (!name.empty() && name.back() == '\n') name.pop_back();
+        text += fmt::format("{}pid {} ({})", text.empty() ? "" : ", ", process.pid,
+                            name.empty() ? "not visible from here" : name);
+      }
+      return text;
+    }
+    SystemClock().SleepFor(std::chrono::milliseconds(20));
+  }
+}
 
 class Runner {
  public:
-  explicit Runner(const RunOptions& options) : options_(options) {}
+  explicit Runner(const RunOptions& options)
+      : options_(options), books_(HistoryFile(fs::current_path())) {}
 
   Result<int> Run() {
     CRUCIBLE_ASSIGN(signals_, RunnerSignals::Block());
@@ -64,7 +90,15 @@ class Runner {
         if (token.device == devices_[i].id) return RunInside(i, token);
     CRUCIBLE_TRY(CheckOrder());
     CRUCIBLE_TRY(WaitForTurn());
-    if (no_turn_) return no_turn_->exit_code;
+    if (no_turn_) {
+      JobRow row = RowOf(MakeRecord());
+      row.started_ms.reset();
+      row.ended_ms = SystemClock().UnixMs();
+      row.exit_code = no_turn_->exit_code;
+      row.outcome = no_turn_->outcome;
+      books_.Ended(row);
+      return no_turn_->exit_code;
+    }
     return RunAsHolder();
   }
 
@@ -130,6 +164,11 @@ class Runner {
         lock_ = std::move(taken->lock);
         return {};
       }
+      if (announce_at_ms == 0) {  // it will take a while: let `crucible gpu history` know
+        JobRow row = RowOf(MakeRecord());
+        row.started_ms.reset();
+        books_.Queued(row);
+      }
       const std::int64_t now = QueueNowMs();
       std::int64_t wait_ms = kRecheckMs;
       if (options_.queue_limit_ms) {
@@ -137,13 +176,13 @@ class Runner {
         if (left <= 0) {
           Say(fmt::format("gpu_run: the turn did not come within {}; {}",
                           FormatDuration(*options_.queue_limit_ms), Situation(place)));
-          no_turn_ = NoTurn{kExitQueueLimit, 0};
+          no_turn_ = NoTurn{kExitQueueLimit, "queue_limit"};
           return {};
         }
         wait_ms = std::min(wait_ms, left);
       }
-      if (!options_.quiet && now >= announce_at_ms) {
-        Say("gpu_run: " + Situation(place));
+      if (now >= announce_at_ms) {
+        if (!options_.quiet) Say("gpu_run: " + Situation(place));
         announce_at_ms = now + kAnnounceEveryMs;
       }
       if (Sleep(&place, wait_ms)) return {};
@@ -181,7 +220,7 @@ class Runner {
     ::poll(items.data(), items.size(), static_cast<int>(wait_ms));
     place->DrainWakes();
     const auto stop = signals_.NextStop();
-    if (stop) no_turn_ = NoTurn{128 + *stop, *stop};
+    if (stop) no_turn_ = NoTurn{128 + *stop, "cancelled"};
     return stop.has_value();
   }
 
@@ -198,19 +237,37 @@ class Runner {
     record.argv = options_.command;
     record.queued_ms = queued_ms_;
     record.limit_ms = options_.limit_ms.value_or(0);
+    record.database = books_.file().string();
+    const std::string mission_folder = Variable("CRUCIBLE_MISSION_DIR");
+    if (options_.log || !mission_folder.empty()) {
+      const fs::path folder = mission_folder.empty() ? books_.file().parent_path() : fs::path(mission_folder);
+      record.log_path = (folder / "jobs" / (job_ + ".log")).string();
+    }
     return record;
   }
 
-  // What a SIGKILLed holder left running must be gone before this job starts.
+  // What a SIGKILLed holder left running must be gone before this job starts, and its row written.
   Result<> CleanUpAfterDead() {
     const auto last = folders_[device_].ReadHolder();
     if (!last || last->released) return {};
     const std::vector<pid_t> left = KillSurvivors(*last, kSurvivorMs);
-    if (left.empty()) return {};
+    if (!left.empty())
+      return Fail(ErrorKind::kConflict, "start on", devices_[device_].id,
+                  fmt::format("process {} of the job {} before it cannot be ended", left.front(),
+                              last->job),
+                  "end it by hand (it may be another user's), then call again");
+    Bookkeeper::Lost(*last);
+    return {};
+  }
+
+  Result<> CheckDeviceIsFree() const {
+    if (!devices_[device_].is_gpu || options_.share) return {};
+    const Nvml::Gpu* gpu = nvml_->Find(devices_[device_].id);
+    const std::string foreign = ForeignProcesses(*nvml_, *gpu, kForeignMs);
+    if (foreign.empty()) return {};
     return Fail(ErrorKind::kConflict, "start on", devices_[device_].id,
-                fmt::format("process {} of the job {} before it cannot be ended", left.front(),
-                            last->job),
-                "end it by hand (it may be another user's), then call again");
+                "processes outside the queue compute on it: " + foreign,
+                "end them, run them through gpu_run, or use --share");
   }
 
   JobRequest MakeRequest(const std::string& nonce, const std::string& job) const {
@@ -229,19 +286,78 @@ class Runner {
   Result<int> RunAsHolder() {
     CRUCIBLE_TRY(CleanUpAfterDead());
     HolderRecord record = MakeRecord();
+    ClockKeeper clocks(devices_[device_], nvml_.get(), options_.clocks, options_.clock_mhz);
+    JobLog log;
+    if (const auto ready = Prepare(record, &clocks, &log); !ready) return Refused(&record, ready.error());
     record.cgroup = CreateJobCgroup(job_);
     record.started_ms = SystemClock().UnixMs();
     CRUCIBLE_TRY(folders_[device_].WriteHolder(record));
     tokens_.push_back({record.device, nonce_, record.runner.pid, record.runner.start_ticks});
+    JobRow row = RowOf(record);
     JobRequest request = MakeRequest(nonce_, job_);
     request.cgroup = record.cgroup;
+    request.out = log.out();
+    request.err = log.err();
+    request.started = [&] {
+      log.Start();
+      row.toolchain = ToolchainJson(nvml_ ? nvml_->driver_version() : "", devices_[device_].name);
+      books_.Started(row);
+    };
+    if (options_.clocks != ClockPolicy::kOff) request.sample = [&] { clocks.During(); };
     const Result<JobEnd> end = RunJobProcess(request, &signals_);
+    clocks.After();
     record.released = !end || end->left.empty();
+    LetGo(record);
+    if (end && !end->left.empty()) log.Abandon();
+    if (!end) log.Start();  // closes the job's ends, so that nobody waits for them
+    log.Finish();
+    const int code = ExitCodeOf(end);
+    FinishRow(end, code, clocks, &row);
+    return code;
+  }
+
+  Result<> Prepare(const HolderRecord& record, ClockKeeper* clocks, JobLog* log) {
+    CRUCIBLE_TRY(CheckDeviceIsFree());
+    CRUCIBLE_ASSIGN(const std::string warning, clocks->Before());
+    if (!warning.empty()) Say("gpu_run: " + warning);
+    if (!record.log_path.empty()) {
+      CRUCIBLE_ASSIGN(*log, JobLog::Open(record.log_path));
+    }
+    return {};
+  }
+
+  void LetGo(const HolderRecord& record) {
     if (const auto written = folders_[device_].WriteHolder(record); !written)
       Say("gpu_run: " + written.error().text);  // the next holder looks for survivors in vain
     lock_.Reset();
     WakeNext(lock_directory_, folders_[device_]);
-    return ExitCodeOf(end);
+  }
+
+  // The device is not fit for a job: the call fails, and its row says that it did.
+  Result<int> Refused(HolderRecord* record, const Error& error) {
+    record->released = true;
+    record->started_ms = SystemClock().UnixMs();
+    LetGo(*record);
+    JobRow row = RowOf(*record);
+    row.started_ms.reset();
+    row.ended_ms = SystemClock().UnixMs();
+    row.exit_code = kExitRunnerFailed;
+    row.outcome = "failed";
+    books_.Ended(row);
+    return tl::unexpected(error);
+  }
+
+  void FinishRow(const Result<JobEnd>& end, int code, const ClockKeeper& clocks, JobRow* row) {
+    row->exit_code = code;
+    row->ended_ms = end ? end->ended_ms : SystemClock().UnixMs();
+    if (end && end->status.signal != 0) row->signal = end->status.signal;
+    row->outcome = OutcomeOf(code, end ? end->status.signal : 0, end && end->hit_limit,
+                             end && end->stopped_by != 0);
+    row->clocks = ToJson(clocks.report());
+    row->drift = DriftVerdict(clocks.report());
+    if (row->drift == "gone")
+      Say("gpu_run: the GPU stopped answering while the job ran; look at dmesg and nvidia-smi");
+    books_.Ended(*row);
   }
 
   // A call made inside the job that holds the device: no wait, no lock, no pin; only its own limit.
@@ -253,7 +369,7 @@ class Runner {
     return ExitCodeOf(RunJobProcess(request, &signals_));
   }
 
-  Result<int> ExitCodeOf(const Result<JobEnd>& end) const {
+  int ExitCodeOf(const Result<JobEnd>& end) const {
     if (!end) {
       Say("gpu_run: " + end.error().text);
       return end.error().kind == ErrorKind::kNotFound ? kExitNoCommand : kExitCannotRun;
@@ -281,6 +397,7 @@ class Runner {
   std::size_t device_ = 0;  // index of the one taken
   UniqueFd lock_;
   std::optional<NoTurn> no_turn_;
+  Bookkeeper books_;
 };
 
 }  // namespace

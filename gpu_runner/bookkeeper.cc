@@ -1,0 +1,77 @@
+#include "gpu_runner/bookkeeper.h"
+
+#include <sys/utsname.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/files.h"
+
+namespace crucible {
+
+Result<> Bookkeeper::Write(const JobRow& row) {
+  if (!history_) {
+    CRUCIBLE_ASSIGN(History opened, History::Open(file_));
+    history_ = std::move(opened);
+  }
+  return history_->Put(row);
+}
+
+void Bookkeeper::WarnOnce(const Result<>& written) {
+  if (written || warned_) return;
+  warned_ = true;
+  std::fprintf(stderr, "gpu_run: %s\n", written.error().text.c_str());
+}
+
+void Bookkeeper::Join() {
+  if (!thread_.joinable()) return;
+  thread_.join();
+  WarnOnce(thread_result_);
+}
+
+void Bookkeeper::Queued(const JobRow& row) { WarnOnce(Write(row)); }
+
+void Bookkeeper::Started(const JobRow& row) {
+  thread_ = std::thread([this, row] { thread_result_ = Write(row); });
+}
+
+void Bookkeeper::Ended(const JobRow& row) {
+  Join();
+  WarnOnce(Write(row));
+  if (history_) (void)history_->SweepLost(SystemClock().UnixMs());  // the next one sweeps again
+}
+
+void Bookkeeper::Lost(const HolderRecord& dead) {
+  if (dead.database.empty()) return;
+  auto history = History::Open(dead.database);
+  const Result<> written = history ? history->PutLost(dead, SystemClock().UnixMs())
+                                   : Result<>(tl::unexpected(history.error()));
+  if (!written) std::fprintf(stderr, "gpu_run: %s\n", written.error().text.c_str());
+}
+
+const char* OutcomeOf(int exit_code, int job_signal, bool hit_limit, bool asked_to_stop) {
+  if (hit_limit) return "run_limit";
+  if (asked_to_stop) return "cancelled";
+  if (job_signal != 0) return "killed";
+  return exit_code == 0 ? "ok" : "failed";
+}
+
+std::string ToolchainJson(const std::string& driver, const std::string& device_name) {
+  nlohmann::json json = {{"device", device_name}};
+  if (!driver.empty()) json["driver"] = driver;
+  if (utsname system{}; ::uname(&system) == 0) json["kernel"] = system.release;
+  const char* root = std::getenv("CUDA_HOME");
+  const std::string cuda = root != nullptr && *root != '\0' ? root : "/usr/local/cuda";
+  if (const auto text = ReadFile(cuda + "/version.json")) {
+    const auto version = nlohmann::json::parse(*text, nullptr, false);
+    if (version.is_object() && version.contains("cuda_nvcc")) {
+      json["cuda_root"] = cuda;
+      json["nvcc"] = version["cuda_nvcc"].value("version", "");
+    }
+  }
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace crucible

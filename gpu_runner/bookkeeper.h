@@ -1,0 +1,47 @@
+// bookkeeper.h: writes a job's row without ever standing between two jobs.
+//
+// The start is written by a thread while the job runs, the end after the device was let go. A row
+// that cannot be written is one warning; the job goes on. Call from one thread.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <thread>
+
+#include "gpu_runner/history.h"
+
+namespace crucible {
+
+class Bookkeeper {
+ public:
+  explicit Bookkeeper(std::filesystem::path file) : file_(std::move(file)) {}
+  ~Bookkeeper() { Join(); }
+
+  const std::filesystem::path& file() const { return file_; }
+
+  void Queued(const JobRow& row);   // at once: there is time, the call waits
+  void Started(const JobRow& row);  // by the thread; call after the fork
+  void Ended(const JobRow& row);    // after the thread is done; then sweeps up dead runners' rows
+  // The row of a dead runner, in the file that its own repository has. At once, because the record
+  // it is made from is overwritten next.
+  static void Lost(const HolderRecord& dead);
+
+ private:
+  Result<> Write(const JobRow& row);
+  void Join();
+  void WarnOnce(const Result<>& written);
+
+  std::filesystem::path file_;
+  std::optional<History> history_;
+  std::thread thread_;
+  Result<> thread_result_;
+  bool warned_ = false;
+};
+
+// "ok", "failed", ... for a job that ran; see jobs.sql.
+const char* OutcomeOf(int exit_code, int job_signal, bool hit_limit, bool asked_to_stop);
+
+// Driver, GPU and CUDA of this machine as JSON; reads two small files.
+std::string ToolchainJson(const std::string& driver, const std::string& device_name);
+
+}  // namespace crucible

@@ -1,0 +1,198 @@
+#include "gpu_runner/clocks.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/fd.h"
+#include "base/files.h"
+
+namespace crucible {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr double kPinnedTolerance = 0.02, kObservedTolerance = 0.04;
+constexpr std::size_t kMaxSamples = 600;  // ten minutes; later ones replace the last
+
+Json Of(const ClockSample& sample) {
+  Json json;
+  if (sample.mhz >= 0) json["mhz"] = sample.mhz;
+  if (sample.temperature_c >= 0) json["temperature_c"] = sample.temperature_c;
+  if (sample.power_w >= 0) json["power_w"] = sample.power_w;
+  if (sample.load >= 0) json["load"] = sample.load;
+  if (sample.reasons != 0) json["reasons"] = fmt::format("0x{:x}", sample.reasons);
+  return json.is_null() ? Json::object() : json;
+}
+
+struct Range {
+  int low = 0, high = 0;
+  double mean = 0;
+  int count = 0;
+};
+
+Range MhzRange(const std::vector<ClockSample>& samples) {
+  Range range;
+  for (const ClockSample& sample : samples) {
+    if (sample.mhz < 0) continue;
+    range.low = range.count == 0 ? sample.mhz : std::min(range.low, sample.mhz);
+    range.high = std::max(range.high, sample.mhz);
+    range.mean += sample.mhz;
+    ++range.count;
+  }
+  if (range.count > 0) range.mean /= range.count;
+  return range;
+}
+
+// The mean of the first CPUs: reading the clock of each of hundreds would itself take milliseconds.
+int CpuMhz() {
+  double sum = 0;
+  int count = 0;
+  for (int cpu = 0; cpu < 8; ++cpu) {
+    const auto text =
+        ReadFile(fmt::format("/sys/devices/system/cpu/cpu{}/cpufreq/scaling_cur_freq", cpu));
+    if (!text) break;
+    sum += std::strtod(text->c_str(), nullptr) / 1000;
+    ++count;
+  }
+  if (count > 0) return static_cast<int>(sum / count + 0.5);
+  const UniqueFd fd(::open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC));
+  char text[8192];
+  const ssize_t size = fd.valid() ? ::read(fd.get(), text, sizeof text - 1) : 0;
+  if (size <= 0) return -1;
+  text[size] = '\0';
+  for (const char* line = text; (line = std::strstr(line, "cpu MHz")) != nullptr; ++line) {
+    const char* colon = std::strchr(line, ':');
+    if (colon == nullptr) break;
+    sum += std::strtod(colon + 1, nullptr);
+    ++count;
+  }
+  return count > 0 ? static_cast<int>(sum / count + 0.5) : -1;
+}
+
+}  // namespace
+
+std::string DriftVerdict(const ClockReport& report) {
+  if (report.policy == ClockPolicy::kOff) return "off";
+  if (report.gone) return "gone";
+  std::uint64_t reasons = 0;
+  for (const ClockSample& sample : report.during) reasons |= sample.reasons;
+  if (reasons & (kReasonHwSlowdown | kReasonSwThermal | kReasonHwThermal | kReasonPowerBrake))
+    return "throttled";
+  const Range range = MhzRange(report.during);
+  if (report.pin_refused) return "unlocked";
+  if (report.pinned_mhz > 0) {
+    if (range.count == 0) return "unknown";
+    const double off = std::max(std::abs(range.low - report.pinned_mhz),
+                                std::abs(range.high - report.pinned_mhz));
+    if (off > kPinnedTolerance * report.pinned_mhz) return "drifted";
+    return "steady";
+  }
+  if (range.count < 2) return "unknown";  // one sample shows no movement
+  if (range.high - range.low > kObservedTolerance * range.high)
+    return reasons & kReasonPowerCap ? "power_capped" : "drifted";
+  return "steady";
+}
+
+std::string ToJson(const ClockReport& report) {
+  Json json;
+  if (report.policy == ClockPolicy::kOff) return "{}";
+  json["policy"] = report.policy == ClockPolicy::kPin ? "pin" : "observe";
+  if (report.pinned_mhz > 0) json["pinned_mhz"] = report.pinned_mhz;
+  if (report.pin_refused) json["clock"] = "unlocked";
+  json["before"] = Of(report.before);
+  json["after"] = Of(report.after);
+  const Range range = MhzRange(report.during);
+  Json during = {{"samples", report.during.size()}};
+  if (range.count > 0) {
+    during["mhz_min"] = range.low;
+    during["mhz_mean"] = range.mean;
+    during["mhz_max"] = range.high;
+  }
+  std::uint64_t reasons = 0;
+  int hottest = -1;
+  double power = -1;
+  for (const ClockSample& sample : report.during) {
+    reasons |= sample.reasons;
+    hottest = std::max(hottest, sample.temperature_c);
+    power = std::max(power, sample.power_w);
+  }
+  if (hottest >= 0) during["temperature_max_c"] = hottest;
+  if (power >= 0) during["power_max_w"] = power;
+  if (reasons != 0) during["reasons"] = fmt::format("0x{:x}", reasons);
+  json["during"] = during;
+  return json.dump();
+}
+
+ClockSample SampleCpu() {
+  ClockSample sample;
+  sample.mhz = CpuMhz();
+  double load[1];
+  if (::getloadavg(load, 1) == 1) sample.load = load[0];
+  return sample;
+}
+
+ClockKeeper::ClockKeeper(const Device& device, Nvml* nvml, ClockPolicy policy,
+                         std::optional<int> pin_mhz)
+    : nvml_(nvml), wanted_mhz_(pin_mhz) {
+  report_.policy = policy;
+  if (device.is_gpu && nvml != nullptr) gpu_ = nvml->Find(device.id);
+}
+
+std::optional<ClockSample> ClockKeeper::Sample() {
+  if (report_.policy == ClockPolicy::kOff) return std::nullopt;
+  if (gpu_ == nullptr) return SampleCpu();
+  const auto state = nvml_->State(*gpu_);
+  if (!state) {
+    report_.gone = true;
+    return std::nullopt;
+  }
+  return ClockSample{state->sm_mhz, state->temperature_c, state->power_w, -1, state->reasons};
+}
+
+Result<> ClockKeeper::Pin() {
+  if (!wanted_mhz_) {
+    CRUCIBLE_ASSIGN(wanted_mhz_, nvml_->MaxSmClockMhz(*gpu_));
+  }
+  return nvml_->LockSmClock(*gpu_, *wanted_mhz_);
+}
+
+Result<std::string> ClockKeeper::Before() {
+  std::string warning;
+  if (report_.policy == ClockPolicy::kPin) {
+    if (gpu_ == nullptr) {
+      report_.pin_refused = true;
+      warning = "the CPU's clock cannot be pinned; its clocks are recorded";
+    } else if (const auto pinned = Pin(); !pinned) {
+      if (pinned.error().kind != ErrorKind::kConflict) return tl::unexpected(pinned.error());
+      report_.pin_refused = true;
+      warning = pinned.error().text + "; results are stamped clock=unlocked";
+    } else {
+      report_.pinned_mhz = *wanted_mhz_;
+    }
+  }
+  if (auto sample = Sample()) report_.before = *sample;
+  if (report_.gone)
+    return Fail(ErrorKind::kUnavailable, "start on", gpu_->uuid, "the GPU does not answer",
+                "look at dmesg and nvidia-smi; the GPU may need a reset");
+  return warning;
+}
+
+void ClockKeeper::During() {
+  auto sample = Sample();
+  if (!sample) return;
+  if (report_.during.size() >= kMaxSamples) report_.during.pop_back();
+  report_.during.push_back(*sample);
+}
+
+void ClockKeeper::After() {
+  if (auto sample = Sample()) report_.after = *sample;
+  if (report_.pinned_mhz > 0 && !Pin()) report_.gone = true;
+}
+
+}  // namespace crucible

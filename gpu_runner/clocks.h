@@ -1,0 +1,66 @@
+// clocks.h: the clocks a job ran under, and whether they can be trusted.
+//
+// `pin` locks the GPU's SM clock before the job and again after it, always, because profilers drop
+// the lock and there is no way to read it back; the samples prove it. `observe` sets nothing. A job
+// whose clocks moved is not refused: its row says so, and who compares times decides.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "gpu_runner/device.h"
+#include "gpu_runner/nvml.h"
+#include "gpu_runner/options.h"
+
+namespace crucible {
+
+struct ClockSample {
+  int mhz = -1;  // SM clock, or the mean over CPUs; -1: not to be had
+  int temperature_c = -1;
+  double power_w = -1;
+  double load = -1;           // CPU: one-minute load average
+  std::uint64_t reasons = 0;  // NVML's clock-event bits
+};
+
+struct ClockReport {
+  ClockPolicy policy = ClockPolicy::kObserve;
+  int pinned_mhz = 0;        // 0: not pinned
+  bool pin_refused = false;  // asked for, not permitted
+  bool gone = false;         // the GPU stopped answering
+  ClockSample before, after;
+  std::vector<ClockSample> during;
+};
+
+// steady | drifted | throttled | power_capped | unlocked | gone | unknown | off. Pure.
+std::string DriftVerdict(const ClockReport& report);
+std::string ToJson(const ClockReport& report);
+
+ClockSample SampleCpu();
+
+// One job's clocks on one device. `nvml` may be null for the CPU. Not thread-safe.
+class ClockKeeper {
+ public:
+  ClockKeeper(const Device& device, Nvml* nvml, ClockPolicy policy, std::optional<int> pin_mhz);
+
+  // Pins when asked to. A refusal is a warning in the result's text, never an error; kUnavailable
+  // when the GPU does not answer at all.
+  Result<std::string> Before();
+  void During();
+  // Pins again, unconditionally. A GPU that vanished is noted in the report.
+  void After();
+  const ClockReport& report() const { return report_; }
+
+ private:
+  std::optional<ClockSample> Sample();
+  Result<> Pin();
+
+  const Nvml::Gpu* gpu_ = nullptr;
+  Nvml* nvml_ = nullptr;
+  std::optional<int> wanted_mhz_;
+  ClockReport report_;
+};
+
+}  // namespace crucible
