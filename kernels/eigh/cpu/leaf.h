@@ -65,6 +65,8 @@ struct Leaf {
 
   // The sweeps of one leaf, a rotation at a time.
   struct Chain {
+    explicit Chain(const LeafProblem& problem) : leaf(problem) {}
+
     LeafProblem leaf;
     int l = 0, top = 0, i = -1, sweep = 0;
     double s = 1.0, c = 1.0, p = 0.0, g = 0.0;
@@ -136,14 +138,14 @@ struct Leaf {
   };
 
   static bool solve(const LeafProblem& leaf) {
-    Chain chain{leaf};
+    Chain chain(leaf);
     return chain.finish();
   }
 
   // Both leaves, a rotation of each in turn: each rotation waits for the square root and the
   // division of the one before it, and the other leaf's work fills that wait.
   static bool solve_pair(const LeafProblem& one, const LeafProblem& other) {
-    Chain a{one}, b{other};
+    Chain a(one), b(other);
     bool a_runs = a.begin(), b_runs = b.begin();
     while (a_runs && b_runs) {
       for (int steps = std::min(a.left(), b.left()); steps > 0; --steps) {
