@@ -44,25 +44,38 @@ struct Divider {
     const double coupled = e[cut - 1], rho = std::fabs(coupled);
     d[cut - 1] -= rho;
     d[cut] -= rho;
-    return solve(from, top) && solve(cut, m - top) && merge(from, top, m - top, coupled);
+    if (K::kLeafPair == 1 && m - top <= K::kLeafSize && top <= K::kLeafSize) {
+      if (!Leaf<K>::solve_pair(prepare_leaf(from, top), prepare_leaf(cut, m - top))) return false;
+      sort_leaf(from, top);
+      sort_leaf(cut, m - top);
+    } else if (!solve(from, top) || !solve(cut, m - top)) {
+      return false;
+    }
+    return merge(from, top, m - top, coupled);
   }
 
   bool leaf(int from, int m) {
+    if (!Leaf<K>::solve(prepare_leaf(from, m))) return false;
+    sort_leaf(from, m);
+    return true;
+  }
+
+  LeafProblem prepare_leaf(int from, int m) {
     for (int i = from; i < from + m; ++i) {
       z[i * ld + i] = 1.0f;
       first[i] = i == from;
       last[i] = i == from + m - 1;
     }
-    if (!Leaf<K>::solve(m, d + from, e + from, z + from * ld + from, ld, first + from, last + from,
-                        leaf_negligible)) {
-      return false;
-    }
+    return {m, d + from, e + from, first + from, last + from, z + from * ld + from, ld,
+            leaf_negligible};
+  }
+
+  void sort_leaf(int from, int m) {
     for (int i = from; i < from + m; ++i) {
       int at = i;
       for (; at > from && d[order[at - 1]] > d[i]; --at) order[at] = order[at - 1];
       order[at] = i;
     }
-    return true;
   }
 
   bool merge(int from, int top, int bottom, double coupled) {

@@ -29,7 +29,10 @@ inline void gemm_tile(int depth, Operand a, const float* b, ptrdiff_t ldb, float
   for (int p = 0; p < depth; ++p) {
     Vector<W> row[V];
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) row[v] = load<W>(b + v * W);
+    for (int v = 0; v < V; ++v) {
+      row[v] = load<W>(b + v * W);
+      if constexpr (W > 1) pin(row[v]);
+    }
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       const float scale = a.data[r * a.row];

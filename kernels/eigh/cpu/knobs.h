@@ -20,6 +20,7 @@
   X(back_rows, kBackRows)             \
   X(leaf_size, kLeafSize)             \
   X(leaf_delay, kLeafDelay)           \
+  X(leaf_pair, kLeafPair)             \
   X(secular_short, kSecularShort)     \
   X(row_pad, kRowPad)                 \
   X(batch_chunk, kBatchChunk)
@@ -51,6 +52,7 @@ constexpr bool check_knobs() {
   static_assert(one_of(K::kBackRows, {8, 16, 32, 64, 128, 4096}));
   static_assert(one_of(K::kLeafSize, {4, 8, 16, 32, 64}));
   static_assert(one_of(K::kLeafDelay, {0, 1}));
+  static_assert(one_of(K::kLeafPair, {0, 1}));
   static_assert(one_of(K::kSecularShort, {0, 1}));
   static_assert(one_of(K::kRowPad, {0, 8, 16, 32}));
   static_assert(one_of(K::kBatchChunk, {0, 1, 2, 4, 8}));
@@ -65,6 +67,8 @@ constexpr bool check_knobs() {
                 "a block of B must leave room for A and C in a 32 KiB first-level cache");
   static_assert(K::kBackRows >= K::kTileRows,
                 "a group of eigenvectors must fill at least one register tile");
+  static_assert(2 * K::kLeafSize <= K::kNMax || K::kLeafPair == 0,
+                "a leaf of the largest matrix has no other leaf to be solved beside");
   return true;
 }
 

@@ -6,11 +6,23 @@
 #ifndef CRUCIBLE_KERNELS_EIGH_CPU_LEAF_H_
 #define CRUCIBLE_KERNELS_EIGH_CPU_LEAF_H_
 
+#include <algorithm>
 #include <cmath>
 
 #include "vectors.h"
 
 namespace eigh_cpu {
+
+// One leaf: m values d, couplings e, m rows of z (the identity on entry, a vector each on return),
+// their end components. On return d holds the eigenvalues, unsorted, and e is lost. Rows may
+// spill up to kVector - 1 columns to the right, where they rewrite the zeros that are there.
+struct LeafProblem {
+  int m;
+  double *d, *e, *first, *last;
+  float* z;
+  ptrdiff_t ld;
+  double negligible;  // |e| at most this counts as zero
+};
 
 template <class K>
 struct Leaf {
@@ -51,57 +63,112 @@ struct Leaf {
     for (int v = 0; v < V; ++v) store<W>(z + bottom * ld + v * W, carried[v]);
   }
 
-  // d[0..m), e[0..m-1) in, eigenvalues in d out (unsorted), e lost. z: m rows, the identity on
-  // entry, a vector each on return; vectors may spill up to kVector - 1 columns to the right,
-  // where they rewrite the zeros that are there. |e| <= `negligible` counts as zero.
-  static bool solve(int m, double* d, double* e, float* z, ptrdiff_t ld, double* first,
-                    double* last, double negligible) {
+  // The sweeps of one leaf, a rotation at a time.
+  struct Chain {
+    explicit Chain(const LeafProblem& problem) : leaf(problem) {}
+
+    LeafProblem leaf;
+    int l = 0, top = 0, i = -1, sweep = 0;
+    double s = 1.0, c = 1.0, p = 0.0, g = 0.0;
     float c_of[K::kLeafSize], s_of[K::kLeafSize];
-    for (int l = 0; l < m; ++l) {
-      for (int sweep = 0;; ++sweep) {
-        int top = l;
-        while (top < m - 1 && std::fabs(e[top]) > negligible) ++top;
-        if (top == l) break;
-        if (sweep == kSweepsMax) return false;
-        double g = (d[l + 1] - d[l]) / (2.0 * e[l]);
-        g = d[top] - d[l] + e[l] / (g + std::copysign(std::sqrt(g * g + 1.0), g));
-        double s = 1.0, c = 1.0, p = 0.0;
-        int i = top - 1;
-        for (; i >= l; --i) {
-          const double f = s * e[i], b = c * e[i];
-          double r = std::sqrt(f * f + g * g);
-          if (i + 1 < top) e[i + 1] = r;
-          if (r == 0.0) {
-            d[i + 1] -= p;
-            break;
-          }
-          s = f / r;
-          c = g / r;
-          g = d[i + 1] - p;
-          r = (d[i] - g) * s + 2.0 * c * b;
-          p = s * r;
-          d[i + 1] = g + p;
-          g = c * r - b;
-          c_of[i] = static_cast<float>(c);
-          s_of[i] = static_cast<float>(s);
-          for (double* end : {first, last}) {
-            const double low = end[i], high = end[i + 1];
-            end[i + 1] = s * low + c * high;
-            end[i] = c * low - s * high;
-          }
-          if constexpr (K::kLeafDelay == 0) rotate(z + i * ld, ld, m, c_of[i], s_of[i]);
-        }
-        if constexpr (K::kLeafDelay == 1) {
-          if (i + 1 < top) rotate_sweep(z, ld, m, i + 1, top, c_of, s_of);
-        }
-        if (i < l) {
-          d[l] -= p;
-          e[l] = g;
-        }
-        if (top < m - 1) e[top] = 0.0;
+
+    // Goes to the next sweep. False when every value has converged, or one does not.
+    bool begin() {
+      for (; l < leaf.m; ++l, sweep = 0) {
+        top = l;
+        while (top < leaf.m - 1 && std::fabs(leaf.e[top]) > leaf.negligible) ++top;
+        if (top > l) break;
+      }
+      if (l >= leaf.m || sweep++ == kSweepsMax) return false;
+      const double* d = leaf.d;
+      const double coupling = leaf.e[l];
+      const double half = (d[l + 1] - d[l]) / (2.0 * coupling);
+      g = d[top] - d[l] + coupling / (half + std::copysign(std::sqrt(half * half + 1.0), half));
+      s = c = 1.0;
+      p = 0.0;
+      i = top - 1;
+      return true;
+    }
+
+    int left() const { return i - l + 1; }
+    bool converged() const { return l >= leaf.m; }
+
+    void rotation() {
+      double *d = leaf.d, *e = leaf.e;
+      const double f = s * e[i], b = c * e[i];
+      const double r = std::sqrt(f * f + g * g);
+      if (i + 1 < top) e[i + 1] = r;
+      // r = 0 only when f and g are: any rotation will do, and this one is none.
+      s = r > 0.0 ? f / r : 0.0;
+      c = r > 0.0 ? g / r : 1.0;
+      g = d[i + 1] - p;
+      const double t = (d[i] - g) * s + 2.0 * c * b;
+      p = s * t;
+      d[i + 1] = g + p;
+      g = c * t - b;
+      c_of[i] = static_cast<float>(c);
+      s_of[i] = static_cast<float>(s);
+      for (double* end : {leaf.first, leaf.last}) {
+        const double low = end[i], high = end[i + 1];
+        end[i + 1] = s * low + c * high;
+        end[i] = c * low - s * high;
+      }
+      if constexpr (K::kLeafDelay == 0) {
+        rotate(leaf.z + i * leaf.ld, leaf.ld, leaf.m, c_of[i], s_of[i]);
+      }
+      --i;
+    }
+
+    void end() {
+      if constexpr (K::kLeafDelay == 1) {
+        rotate_sweep(leaf.z, leaf.ld, leaf.m, l, top, c_of, s_of);
+      }
+      leaf.d[l] -= p;
+      leaf.e[l] = g;
+      if (top < leaf.m - 1) leaf.e[top] = 0.0;
+    }
+
+    bool finish() {
+      while (begin()) {
+        while (i >= l) rotation();
+        end();
+      }
+      return converged();
+    }
+  };
+
+  static bool solve(const LeafProblem& leaf) {
+    Chain chain(leaf);
+    return chain.finish();
+  }
+
+  // Both leaves, a rotation of each in turn: each rotation waits for the square root and the
+  // division of the one before it, and the other leaf's work fills that wait.
+  static bool solve_pair(const LeafProblem& one, const LeafProblem& other) {
+    Chain a(one), b(other);
+    bool a_runs = a.begin(), b_runs = b.begin();
+    while (a_runs && b_runs) {
+      for (int steps = std::min(a.left(), b.left()); steps > 0; --steps) {
+        a.rotation();
+        b.rotation();
+      }
+      if (a.left() == 0) {
+        a.end();
+        a_runs = a.begin();
+      }
+      if (b.left() == 0) {
+        b.end();
+        b_runs = b.begin();
       }
     }
-    return true;
+    // One of them has no sweep left (or gave up); the other may be in the middle of one.
+    for (Chain* chain : {&a, &b}) {
+      if (!(chain == &a ? a_runs : b_runs)) continue;
+      while (chain->left() > 0) chain->rotation();
+      chain->end();
+      chain->finish();
+    }
+    return a.converged() && b.converged();
   }
 };
 

@@ -132,8 +132,8 @@ struct Reducer {
       for (int done = 0; done < width; ++done) column(a, end - 1 - done, done, d, e, tau);
       end -= width;
       // Whole tiles: what lies right of the square is never read again.
-      gemm<K>(end, round_up(end, K::kVector * K::kTileVectors), 2 * width, {panel, 1, ld}, swapped, ld, a, ld, Into::kSubtract,
-              kHalf ? kBlock : 0, pack);
+      gemm<K>(end, round_up(end, K::kVector * K::kTileVectors), 2 * width, {panel, 1, ld}, swapped,
+              ld, a, ld, Into::kSubtract, kHalf ? kBlock : 0, pack);
     }
     d[0] = a[0];
   }

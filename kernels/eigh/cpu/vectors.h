@@ -39,6 +39,19 @@ template <int W>
 inline void store(float* p, Vector<W> v) {
   *reinterpret_cast<typename VectorOf<W>::InMemory*>(p) = v;
 }
+// Keeps a loaded vector in its register: GCC otherwise reads it again for every use, since it is
+// still in memory, and the loads become the bottleneck of the matrix product.
+template <class V>
+inline void pin(V& v) {
+#if defined(__x86_64__)
+  asm("" : "+x"(v));
+#elif defined(__aarch64__)
+  asm("" : "+w"(v));
+#else
+  (void)v;
+#endif
+}
+
 template <int W>
 inline float sum(Vector<W> v) {
   if constexpr (W == 1) {

@@ -17,6 +17,7 @@ inline constexpr int kBackBlock = 1;  // reflectors per back-transform block
 inline constexpr int kBackRows = 4096;  // eigenvectors per back-transform pass
 inline constexpr int kLeafSize = 8;  // largest matrix for QL
 inline constexpr int kLeafDelay = 0;  // 1: apply a whole QL sweep at once
+inline constexpr int kLeafPair = 0;  // 1: two leaves at once, rotation by rotation
 inline constexpr int kSecularShort = 0;  // 1: FP32 division and a Newton step for 1 / x
 inline constexpr int kRowPad = 0;  // floats added to each row
 inline constexpr int kBatchChunk = 0;  // 0: static split, else matrices per grab
