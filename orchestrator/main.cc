@@ -5,13 +5,10 @@
 
 #include "gpu_runner/gpu_command.h"
 #include "orchestrator/cli/brief_command.h"
-#include "orchestrator/cli/dashboard_command.h"
-#include "orchestrator/cli/log_command.h"
-#if __has_include("orchestrator/cli/doctor_command.h")
-#include "orchestrator/cli/doctor_command.h"
-#define HAVE_DOCTOR 1
-#endif
 #include "orchestrator/cli/command.h"
+#include "orchestrator/cli/dashboard_command.h"
+#include "orchestrator/cli/doctor_command.h"
+#include "orchestrator/cli/log_command.h"
 
 namespace crucible {
 namespace {
@@ -26,9 +23,7 @@ int Gpu(const Words& words, std::ostream&, std::ostream&) { return GpuCommand(wo
 
 constexpr Command kCommands[] = {
     {"init", InitCommand, "prepare a repository: state folder and results log"},
-#ifdef HAVE_DOCTOR
     {"doctor", DoctorCommand, "say what of the machine and the repository is ready, and what is not"},
-#endif
     {"campaign", CampaignCommand, "launch, status, pause, resume, stop, note"},
     {"mission", MissionCommand, "list, show, add, approve"},
     {"brief", BriefCommand, "compile what the log knows about cases"},

@@ -1,0 +1,13 @@
+// doctor_command.h: crucible doctor: what of the machine and the repository is ready.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+namespace crucible {
+
+// Exit code 1 when something a campaign needs is missing.
+int DoctorCommand(const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
+
+}  // namespace crucible

@@ -1,0 +1,209 @@
+// A whole campaign on a tiny target of a user's own, and every way an agent can end.
+#include "tests/e2e/campaign_fixture.h"
+
+namespace crucible {
+namespace {
+
+using nlohmann::json;
+
+class CampaignTest : public CampaignFixture {
+ protected:
+  // A campaign whose agent is a shell script, run once per mission in its worktree.
+  void UseScriptAgent(const std::string& script, int missions = 1) {
+    ASSERT_TRUE(WriteFileAtomically(root_ / "agent.sh", script));
+    ASSERT_TRUE(WriteFileAtomically(
+        repository_ / "scripted.toml",
+        fmt::format("name = \"scripted\"\ntarget = \"examples/transpose/target.toml\"\n"
+                    "agents = 1\n[budget]\nwall = \"4m\"\nmissions = {}\n"
+                    "[mission]\nwall = \"8s\"\nexperiments = 1\n"
+                    "[agent]\nkind = \"command\"\ncommand = [\"sh\", \"{}\", \"{{mission}}\"]\n",
+                    missions, (root_ / "agent.sh").string())));
+    Commit("Add a scripted campaign");
+  }
+
+  json OnlyMission() {
+    const Captured run = Crucible({"mission", "list", "--json"});
+    EXPECT_TRUE(run.status.ok()) << run.err;
+    const json missions = json::parse(run.out, nullptr, false);
+    EXPECT_EQ(missions.size(), 1u) << run.out;
+    return missions.empty() ? json::object() : missions[0];
+  }
+};
+
+TEST_F(CampaignTest, FindsRealImprovementsAndMergesOnlyThem) {
+  const std::string before = Git({"rev-parse", "main"});
+  const Captured run = Crucible({"campaign", "launch", "examples/transpose/campaign.toml"});
+  ASSERT_TRUE(run.status.ok()) << run.err;
+  const json landed = Query({"--kind", "win"});
+  ASSERT_GE(landed.size(), 2u) << "a mission's own win and its merge: " << run.err;
+  int merges = 0;
+  for (const json& entry : landed) {
+    for (const json& item : entry["cases"])
+      if (item["role"] == "claim") EXPECT_LT(item["ratio"].get<double>(), 1.0) << entry;
+    merges += entry["author"] == "orchestrator";
+    EXPECT_FALSE(entry["conditions"].empty()) << entry;
+    EXPECT_FALSE(entry["evidence"].empty()) << entry;
+    EXPECT_NE(entry["hypothesis"], "") << entry;
+  }
+  EXPECT_GE(merges, 1);
+  // main moved by exactly the landed merges, and holds the kept configuration.
+  EXPECT_EQ(Git({"rev-list", "--first-parent", "--count", before + "..main"}),
+            std::to_string(merges));
+  EXPECT_NE(Git({"show", "main:examples/transpose/tuning.h"}),
+            Git({"show", before + ":examples/transpose/tuning.h"}));
+  // The checkout of main followed.
+  EXPECT_EQ(Git({"rev-parse", "HEAD"}), Git({"rev-parse", "main"}));
+  ExpectTidy();
+  // Every measured job went through the runner.
+  for (const json& entry : landed) {
+    bool job = false;
+    for (const json& item : entry["evidence"]) job |= item["kind"] == "job";
+    EXPECT_TRUE(job) << entry;
+  }
+  // The same work is there for people: brief, records, dashboard, round trip.
+  const Captured brief = Crucible({"brief", "n512", "--target", "transpose"});
+  EXPECT_TRUE(brief.status.ok()) << brief.err;
+  EXPECT_NE(brief.out.find("[e"), std::string::npos) << brief.out;
+  EXPECT_EQ(Crucible({"brief", "n512", "--target", "transpose"}).out, brief.out);
+  const Captured page = Crucible({"dashboard", "--out", (root_ / "page.html").string()});
+  EXPECT_TRUE(page.status.ok()) << page.err;
+  EXPECT_NE(ReadFile(root_ / "page.html").value().find("n1024"), std::string::npos);
+  const std::string first = (root_ / "first.jsonl").string();
+  const std::string second = (root_ / "second.jsonl").string();
+  const std::string other = (root_ / "other.sqlite").string();
+  EXPECT_TRUE(Crucible({"log", "export", first}).status.ok());
+  EXPECT_TRUE(Crucible({"log", "import", first, "--log", other}).status.ok());
+  EXPECT_TRUE(Crucible({"log", "export", second, "--log", other}).status.ok());
+  EXPECT_EQ(ReadFile(first).value(), ReadFile(second).value());
+}
+
+TEST_F(CampaignTest, AnAgentThatCommitsNothingEndsAsNoChange) {
+  UseScriptAgent("exit 0\n");
+  const Captured run = Crucible({"campaign", "launch", "scripted.toml"});
+  ASSERT_TRUE(run.status.ok()) << run.err;
+  EXPECT_EQ(OnlyMission()["outcome"], "no_change");
+  EXPECT_EQ(OnlyMission()["merge_outcome"], "nothing_to_merge");
+  ExpectTidy();
+}
+
+TEST_F(CampaignTest, AnAgentThatCrashesEndsAsCrashed) {
+  UseScriptAgent("kill -SEGV $$\n");
+  const Captured run = Crucible({"campaign", "launch", "scripted.toml"});
+  ASSERT_TRUE(run.status.ok()) << run.err;
+  EXPECT_EQ(OnlyMission()["outcome"], "crashed");
+  EXPECT_NE(OnlyMission()["report"].get<std::string>().find("signal 11"), std::string::npos);
+  ExpectTidy();
+}
+
+TEST_F(CampaignTest, AnAgentThatHangsIsEndedWithItsChildren) {
+  // Both the shell and a child that left its process group.
+  UseScriptAgent("setsid sleep 1000 &\nsleep 1000\n");
+  const Captured run = Crucible({"campaign", "launch", "scripted.toml"});
+  ASSERT_TRUE(run.status.ok()) << run.err;
+  EXPECT_EQ(OnlyMission()["outcome"], "budget");
+  EXPECT_TRUE(ProcessesWithEnvironment("CRUCIBLE_E2E", mark_).empty());
+  ExpectTidy();
+}
+
+TEST_F(CampaignTest, ProtectedPathsStopAMerge) {
+  const std::string before = Git({"rev-parse", "main"});
+  UseScriptAgent(
+      "echo '# faster' >> examples/transpose/harness.py\n"
+      "sed -i 's/kBlock = 1;/kBlock = 16;/' examples/transpose/tuning.h\n"
+      "git -c user.name=a -c user.email=a@b commit -qam cheat\n");
+  const std::string start = Git({"rev-parse", "main"});
+  const Captured run = Crucible({"campaign", "launch", "scripted.toml"});
+  ASSERT_TRUE(run.status.ok()) << run.err;
+  EXPECT_EQ(OnlyMission()["merge_outcome"], "protected_path");
+  EXPECT_EQ(Git({"rev-parse", "main"}), start);
+  EXPECT_NE(before, start);
+  const json refused = Query({"--kind", "refused"});
+  ASSERT_EQ(refused.size(), 1u);
+  EXPECT_NE(refused[0]["reason"].get<std::string>().find("harness.py"), std::string::npos);
+  ExpectTidy();
+}
+
+TEST_F(CampaignTest, AKernelThatIsFastAndWrongNeverLands) {
+  // Leaves out the last row: right on every case whose size is even in a careless check.
+  UseScriptAgent(
+      "sed -i 's/kBlock = 1;/kBlock = 16;/' examples/transpose/tuning.h\n"
+      "sed -i 's/row < n;/row < n - 1;/' examples/transpose/transpose.cc\n"
+      "git -c user.name=a -c user.email=a@b commit -qam wrong\n");
+  const std::string start = Git({"rev-parse", "main"});
+  const Captured run = Crucible({"campaign", "launch", "scripted.toml"});
+  ASSERT_TRUE(run.status.ok()) << run.err;
+  EXPECT_EQ(OnlyMission()["merge_outcome"], "check_failed");
+  EXPECT_EQ(Git({"rev-parse", "main"}), start);
+  ExpectTidy();
+}
+
+TEST_F(CampaignTest, ABrokenBuildEndsItsOwnMissionOnly) {
+  UseScriptAgent(
+      "echo 'this is no C++' >> examples/transpose/transpose.cc\n"
+      "git -c user.name=a -c user.email=a@b commit -qam broken\n");
+  const Captured run = Crucible({"campaign", "launch", "scripted.toml"});
+  ASSERT_TRUE(run.status.ok()) << run.err;
+  EXPECT_EQ(OnlyMission()["merge_outcome"], "build_failed");
+  const json crashed = Query({"--kind", "crashed"});
+  ASSERT_EQ(crashed.size(), 1u);
+  EXPECT_NE(crashed[0]["reason"].get<std::string>().find("transpose.cc"), std::string::npos)
+      << "the compiler's own words: " << crashed[0];
+  ExpectTidy();
+}
+
+TEST_F(CampaignTest, ASlowdownOfAnotherCaseIsCaughtByTheRatchet) {
+  // Fast for one size, ruinous for the other: the mission's claim is the planner's first case.
+  UseScriptAgent(
+      "case=$(sed -n 's/^.*\"cases\": *\\[ *//p' \"$(dirname \"$1\")/mission.json\" | head -1)\n"
+      "grep -A1 '\"cases\"' \"$(dirname \"$1\")/mission.json\" | grep -q n512 && slow=1024 || slow=512\n"
+      "sed -i 's/kBlock = 1;/kBlock = 16;/' examples/transpose/tuning.h\n"
+      "sed -i \"s/  return 0;/  if (n == $slow) for (int k = 0; k < 40; ++k) for (long i = 0; i < 1L * n * n; ++i) "
+      "{ volatile float x = in[i]; (void)x; }\\n  return 0;/\" examples/transpose/transpose.cc\n"
+      "git -c user.name=a -c user.email=a@b commit -qam uneven\n");
+  const std::string start = Git({"rev-parse", "main"});
+  const Captured run = Crucible({"campaign", "launch", "scripted.toml"});
+  ASSERT_TRUE(run.status.ok()) << run.err;
+  EXPECT_EQ(OnlyMission()["merge_outcome"], "ratchet_failed") << OnlyMission();
+  EXPECT_EQ(Git({"rev-parse", "main"}), start);
+  ExpectTidy();
+}
+
+TEST_F(CampaignTest, MistakesAreOneClearErrorAndWriteNothing) {
+  const std::pair<std::vector<std::string>, std::string> mistakes[] = {
+      {{"campaign", "launch", "no-such-file.toml"}, "no-such-file.toml"},
+      {{"campaign", "launch", "broken.toml"}, "broken.toml"},
+      {{"brief", "n9999", "--target", "transpose"}, "n9999"},
+      {{"compare", "main", "no-such-revision", "--target", "examples/transpose/target.toml"},
+       "no-such-revision"},
+      {{"compare", "main", "main", "--case", "n7", "--target", "examples/transpose/target.toml"},
+       "n7"},
+      {{"nonsense"}, "nonsense"},
+  };
+  ASSERT_TRUE(WriteFileAtomically(repository_ / "broken.toml", "name = [\n"));
+  Commit("Add a broken file");
+  for (const auto& [words, wanted] : mistakes) {
+    const Captured run = Crucible(words);
+    EXPECT_FALSE(run.status.ok()) << wanted;
+    EXPECT_NE(run.err.find(wanted), std::string::npos) << run.err;
+  }
+  EXPECT_FALSE(std::filesystem::exists(repository_ / ".crucible" / "worktrees"));
+  // A dirty checkout of main is refused before anything starts.
+  ASSERT_TRUE(WriteFileAtomically(repository_ / "examples/transpose/tuning.h", "// changed\n"));
+  const Captured run = Crucible({"campaign", "launch", "examples/transpose/campaign.toml"});
+  EXPECT_EQ(run.status.code, 2);
+  EXPECT_NE(run.err.find("uncommitted"), std::string::npos) << run.err;
+  Git({"checkout", "-q", "--", "."});
+  EXPECT_EQ(Git({"status", "--porcelain"}), "");
+}
+
+TEST_F(CampaignTest, OutsideARepositoryEveryCommandSaysSo) {
+  SubprocessSpec spec = Spec({std::string(CRUCIBLE_BIN_DIR) + "/crucible", "campaign", "status"});
+  spec.directory = "/";
+  const auto run = RunCaptured(spec, std::chrono::seconds(20));
+  ASSERT_TRUE(run);
+  EXPECT_EQ(run->status.code, 1);
+  EXPECT_NE(run->err.find("git repository"), std::string::npos) << run->err;
+}
+
+}  // namespace
+}  // namespace crucible

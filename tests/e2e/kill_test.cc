@@ -1,0 +1,99 @@
+// kill -9 of the orchestrator at random points, then resume: nothing lost, nothing doubled.
+#include <signal.h>
+
+#include <cmath>
+
+#include <random>
+#include <set>
+
+#include "base/clock.h"
+#include "tests/e2e/campaign_fixture.h"
+
+namespace crucible {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kKills = 20;
+
+class KillTest : public CampaignFixture {
+ protected:
+  std::set<std::string> Keys() {
+    std::set<std::string> keys;
+    for (const json& entry : Query({})) {
+      const std::string key = entry["key"];
+      EXPECT_TRUE(keys.insert(key).second) << key << " is there twice";
+    }
+    return keys;
+  }
+};
+
+TEST_F(KillTest, ResumeAfterKillAtTwentyRandomPoints) {
+  const std::uint64_t seed = std::random_device{}();
+  std::mt19937_64 random(seed);
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  Replace("examples/transpose/campaign.toml", "wall = \"3m\"", "wall = \"20m\"");
+  Replace("examples/transpose/campaign.toml", "missions = 4", "missions = 0");
+  Commit("Let the campaign go on");
+  const std::string crucible = std::string(CRUCIBLE_BIN_DIR) + "/crucible";
+  const std::string start = Git({"rev-parse", "main"});
+  std::set<std::string> known;
+  for (int i = 0; i < kKills; ++i) {
+    SubprocessSpec spec =
+        i == 0 ? Spec({crucible, "campaign", "launch", "examples/transpose/campaign.toml"})
+               : Spec({crucible, "campaign", "resume", "transpose"});
+    spec.out = spec.err = Stdio::kFile;
+    spec.log_path = root_ / "campaign.log";
+    auto run = Subprocess::Start(spec);
+    ASSERT_TRUE(run) << run.error().text;
+    // From the first instant to deep in the work: log-uniform between 20 ms and 12 s.
+    const double exponent = std::uniform_real_distribution<>(0, 1)(random);
+    const auto delay = std::chrono::milliseconds(static_cast<int>(20 * std::pow(600.0, exponent)));
+    const auto ended = run->Wait(delay);
+    ASSERT_FALSE(ended) << "it ended by itself: " << ReadFile(root_ / "campaign.log").value();
+    // The orchestrator alone: its children must end by themselves or be ended by the next run.
+    ::kill(run->pid(), SIGKILL);
+    ASSERT_TRUE(run->Wait());
+    if (!std::filesystem::exists(repository_ / ".crucible" / "log.sqlite")) continue;
+    const std::set<std::string> now = Keys();
+    for (const std::string& key : known)
+      EXPECT_TRUE(now.contains(key)) << key << " was lost by kill " << i;
+    known = now;
+  }
+  // One last run that is told to end properly.
+  SubprocessSpec spec = Spec({crucible, "campaign", "resume", "transpose"});
+  spec.out = spec.err = Stdio::kFile;
+  spec.log_path = root_ / "campaign.log";
+  auto last = Subprocess::Start(spec);
+  ASSERT_TRUE(last);
+  for (int i = 0; i < 200 && Crucible({"campaign", "status", "--json"}).out.find("\"alive\": true") ==
+                                 std::string::npos; ++i)
+    SystemClock().SleepFor(std::chrono::milliseconds(50));
+  EXPECT_TRUE(Crucible({"campaign", "stop", "transpose"}).status.ok());
+  const auto ended = last->Wait(std::chrono::minutes(3));
+  ASSERT_TRUE(ended) << ReadFile(root_ / "campaign.log").value();
+  EXPECT_TRUE(ended->ok()) << ReadFile(root_ / "campaign.log").value();
+  // No finished experiment lost or doubled.
+  const std::set<std::string> all = Keys();
+  for (const std::string& key : known) EXPECT_TRUE(all.contains(key)) << key;
+  // main moved by verified merges alone: as many as the log says, each a merge.
+  int landed = 0;
+  for (const json& entry : Query({"--kind", "win"}))
+    landed += entry["author"] == "orchestrator" && entry["landed"];
+  EXPECT_EQ(Git({"rev-list", "--first-parent", "--count", start + "..main"}),
+            std::to_string(landed));
+  EXPECT_EQ(Git({"rev-list", "--first-parent", "--merges", "--count", start + "..main"}),
+            std::to_string(landed));
+  // Nothing is left: worktrees, branches, processes, a held lock.
+  ExpectTidy();
+  EXPECT_TRUE(ProcessesWithEnvironment("CRUCIBLE_E2E", mark_).empty());
+  const auto free_device = RunCaptured(
+      Spec({std::string(CRUCIBLE_BIN_DIR) + "/gpu_run", "--device", "cpu", "--queue-limit", "5s",
+            "--", "true"}),
+      std::chrono::seconds(20));
+  ASSERT_TRUE(free_device);
+  EXPECT_TRUE(free_device->status.ok()) << free_device->err;
+}
+
+}  // namespace
+}  // namespace crucible
