@@ -73,7 +73,8 @@ Result<std::vector<KnobClass>> ReadClasses(const std::string& file, const toml::
 
 // `of_class`: the knob's file and cases are the class's.
 Result<Knob> ReadKnob(const std::string& file, const toml::table& table, bool of_class) {
-  CRUCIBLE_TRY(OnlyKeys(file, table, {"name", "file", "constant", "values", "cases", "mechanism"}));
+  CRUCIBLE_TRY(OnlyKeys(file, table, {"name", "file", "constant", "values", "cases", "mechanism",
+                                 "first"}));
   Knob knob;
   CRUCIBLE_ASSIGN(knob.name, Text(file, table, "name"));
   if (!of_class) {
@@ -92,6 +93,12 @@ Result<Knob> ReadKnob(const std::string& file, const toml::table& table, bool of
   }
   std::sort(knob.values.begin(), knob.values.end());
   knob.cases = Texts(table, "cases");
+  knob.first = table["first"].value<std::int64_t>();
+  if (knob.first && std::find(knob.values.begin(), knob.values.end(), *knob.first) ==
+                        knob.values.end())
+    return Problem(file, &table, fmt::format("'first' of knob '{}' is not among its values",
+                                             knob.name),
+                   "name one of them");
   return knob;
 }
 

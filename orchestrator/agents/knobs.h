@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct Knob {
   std::vector<std::int64_t> values;    // allowed, ascending
   std::vector<std::string> cases;      // the cases it can move; empty: all
   std::string mechanism;
+  std::optional<std::int64_t> first;   // the value to try first: a prior, not a result
 };
 
 struct Constraint {

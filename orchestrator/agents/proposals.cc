@@ -23,11 +23,10 @@ bool MovesOneOf(const Knob& knob, const std::vector<std::string>& cases) {
 
 ProposalSearch::ProposalSearch(KnobSpace space, Configuration incumbent,
                                const std::vector<std::string>& scope,
-                               std::set<std::string> rejected, std::uint64_t seed)
+                               std::set<std::string> rejected)
     : space_(std::move(space)),
       incumbent_(std::move(incumbent)),
-      seen_(std::move(rejected)),
-      random_(seed) {
+      seen_(std::move(rejected)) {
   for (const Knob& knob : space_.knobs)
     if (MovesOneOf(knob, scope)) scope_.push_back(knob);
   seen_.insert(ScopedText(incumbent_));
@@ -166,15 +165,22 @@ Result<std::optional<Proposal>> ProposalSearch::Next() {
     seen_.erase(ScopedText(configuration));
     return Consider(std::move(configuration), std::move(turned), false);
   }
-  // Knobs by payoff; equal ones (at the start: all) in an order drawn with the seed, so that two
-  // missions on the same cases do not walk in step.
-  std::vector<std::pair<const Knob*, std::uint64_t>> order;
-  for (const Knob& knob : scope_) order.emplace_back(&knob, random_());
-  std::sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
-    const double left = history_[a.first->name].payoff, right = history_[b.first->name].payoff;
-    return left != right ? left > right : a.second < b.second;
+  // The prior of every knob once, in the file's order, before any knob is turned further.
+  for (const Knob& knob : scope_) {
+    if (!knob.first || incumbent_.at(knob.name) == *knob.first ||
+        !tried_first_.insert(knob.name).second)
+      continue;
+    Configuration configuration = incumbent_;
+    configuration[knob.name] = *knob.first;
+    CRUCIBLE_ASSIGN(auto proposal, Consider(std::move(configuration), {knob.name}, true));
+    if (proposal) return proposal;
+  }
+  std::vector<const Knob*> order;
+  for (const Knob& knob : scope_) order.push_back(&knob);
+  std::stable_sort(order.begin(), order.end(), [&](const Knob* a, const Knob* b) {
+    return history_[a->name].payoff > history_[b->name].payoff;
   });
-  for (const auto& [knob, ignored] : order) {
+  for (const Knob* knob : order) {
     if (history_[knob->name].rejections >= kRejectionsUntilRest) continue;
     CRUCIBLE_ASSIGN(auto proposal, Single(*knob));
     if (proposal) return proposal;

@@ -1,7 +1,7 @@
 // proposals.h: which configuration the built-in proposer tries next. Pure: no clock, disk, process.
 //
-// Coordinate moves first: the knob with the best payoff so far, then the knobs file's order; within a
-// knob the direction that paid, then the nearest untried value. A knob rests after two rejections
+// Coordinate moves first: every knob's `first` value (the file's prior) once, in the file's order; then
+// the knob with the best payoff so far, in the direction that paid, nearest value first. A knob rests after two rejections
 // against the same incumbent. A move that a constraint refuses is repaired by turning one more knob
 // where that makes it valid (and is then its own proposal, for both knobs). When single moves are used
 // up, pairs of the knobs that came closest, because some changes pay only together. A configuration is
@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -33,7 +32,7 @@ class ProposalSearch {
   // `scope`: the cases of the mission; knobs that cannot move them are left alone.
   // `rejected`: ScopedText of configurations not to be tried again.
   ProposalSearch(KnobSpace space, Configuration incumbent, const std::vector<std::string>& scope,
-                 std::set<std::string> rejected, std::uint64_t seed);
+                 std::set<std::string> rejected);
 
   // The next one, or nothing when the space around the incumbent is used up.
   Result<std::optional<Proposal>> Next();
@@ -72,8 +71,8 @@ class ProposalSearch {
   Configuration incumbent_;
   std::set<std::string> seen_;
   std::map<std::string, History> history_;
-  std::vector<Configuration> first_;
-  std::mt19937_64 random_;
+  std::vector<Configuration> first_;    // retests
+  std::set<std::string> tried_first_;   // knobs whose prior had its turn
 };
 
 }  // namespace crucible

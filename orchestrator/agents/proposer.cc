@@ -59,7 +59,7 @@ class Proposer {
   Result<MissionResult> Run() {
     CRUCIBLE_ASSIGN(const Configuration start, ReadConfiguration(space_, order_.worktree));
     CRUCIBLE_ASSIGN(std::set<std::string> rejected, KnownRejections());
-    ProposalSearch search(space_, start, order_.cases, std::move(rejected), order_.seed);
+    ProposalSearch search(space_, start, order_.cases, std::move(rejected));
     CRUCIBLE_TRY(QueueRetests(&search));
     bool used_up = false;
     while (experiments_ < order_.experiments && !OutOfTime()) {

@@ -155,7 +155,7 @@ TEST(Knobs, TheCpuTargetsOwnFileMatchesItsSources) {
 
 ProposalSearch Search(std::set<std::string> rejected = {}) {
   return ProposalSearch(ParseKnobs(kFile, "knobs.toml").value(), {{"block", 1}, {"width", 1}},
-                        {"small"}, std::move(rejected), 1);
+                        {"small"}, std::move(rejected));
 }
 
 TEST(ProposalSearch, NeverProposesTheSameConfigurationTwice) {
@@ -206,6 +206,15 @@ TEST(ProposalSearch, FollowsTheKnobThatPaid) {
   EXPECT_EQ(next->configuration.at("block"), 4);
 }
 
+TEST(ProposalSearch, TriesThePriorsValueFirst) {
+  KnobSpace space = ParseKnobs(kFile, "knobs.toml").value();
+  space.knobs[0].first = 4;
+  ProposalSearch search(space, {{"block", 1}, {"width", 1}}, {"small"}, {});
+  const auto proposal = search.Next().value();
+  ASSERT_TRUE(proposal);
+  EXPECT_EQ(CanonicalText(proposal->configuration), "block=4 width=1");
+}
+
 TEST(ProposalSearch, KnowsWhatTheLogRejected) {
   ProposalSearch search = Search({"block=2 width=1", "block=4 width=1", "block=4 width=4"});
   for (auto proposal = search.Next().value(); proposal; proposal = search.Next().value()) {
@@ -216,7 +225,7 @@ TEST(ProposalSearch, KnowsWhatTheLogRejected) {
 
 TEST(ProposalSearch, LeavesKnobsOfOtherCasesAlone) {
   ProposalSearch search(ParseKnobs(kFile, "knobs.toml").value(), {{"block", 4}, {"width", 1}},
-                        {"large"}, {}, 1);
+                        {"large"}, {});
   const auto proposal = search.Next().value();
   ASSERT_TRUE(proposal);
   EXPECT_EQ(proposal->turned, std::vector<std::string>{"width"});
