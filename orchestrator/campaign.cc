@@ -33,7 +33,7 @@ Result<> CheckPlace(const Workspace& workspace, Repository* repository) {
                 fmt::format("main is checked out with {} uncommitted change(s), e.g. {}",
                             dirty.size(), dirty.front()),
                 "commit or stash them, since merges move main");
-  CRUCIBLE_TRY(MakeDirectories(workspace.home));
+  CRUCIBLE_TRY(PrepareHome(workspace));
   CRUCIBLE_ASSIGN(const std::int64_t free, FreeBytes(workspace.home));
   if (free < kLeastFreeBytes)
     return Fail(ErrorKind::kIo, "launch in", workspace.home.string(),

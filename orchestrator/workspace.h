@@ -12,6 +12,9 @@
 #include <map>
 #include <string>
 
+#include "base/files.h"
+#include "base/result.h"
+
 namespace crucible {
 
 struct Workspace {
@@ -41,5 +44,13 @@ struct Workspace {
     return environment;
   }
 };
+
+// Makes the state folder. It ignores itself, so that it never makes a repository dirty.
+inline Result<> PrepareHome(const Workspace& workspace) {
+  CRUCIBLE_TRY(MakeDirectories(workspace.home));
+  std::error_code ignored;
+  if (std::filesystem::exists(workspace.home / ".gitignore", ignored)) return {};
+  return WriteFileAtomically(workspace.home / ".gitignore", "*\n");
+}
 
 }  // namespace crucible

@@ -34,7 +34,7 @@ Result<Place> OpenPlace(const std::string& target_name) {
   CRUCIBLE_ASSIGN(const std::filesystem::path file, FindTargetFile(target_name));
   CRUCIBLE_ASSIGN(Target target, LoadTarget(file));
   CRUCIBLE_ASSIGN(Repository repository, Repository::Open(std::filesystem::current_path()));
-  CRUCIBLE_TRY(MakeDirectories(workspace.home));
+  CRUCIBLE_TRY(PrepareHome(workspace));
   return Place{workspace, std::move(target), std::move(repository)};
 }
 

@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <ostream>
 
-#include "base/files.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/repository.h"
 #include "results_log/store.h"
@@ -16,9 +15,7 @@ Result<std::filesystem::path> Init() {
   CRUCIBLE_ASSIGN(Repository repository, Repository::Open(std::filesystem::current_path()));
   CRUCIBLE_TRY(repository.MainTip());
   CRUCIBLE_ASSIGN(const Workspace workspace, FindWorkspace());
-  CRUCIBLE_TRY(MakeDirectories(workspace.home));
-  // The state ignores itself, so that it never makes the repository dirty.
-  CRUCIBLE_TRY(WriteFileAtomically(workspace.home / ".gitignore", "*\n"));
+  CRUCIBLE_TRY(PrepareHome(workspace));
   CRUCIBLE_TRY(Store::Open(workspace.LogFile()));
   return workspace.home;
 }

@@ -34,6 +34,7 @@ TEST_F(KillTest, ResumeAfterKillAtTwentyRandomPoints) {
   SCOPED_TRACE(fmt::format("seed {}", seed));
   Replace("examples/transpose/campaign.toml", "wall = \"3m\"", "wall = \"20m\"");
   Replace("examples/transpose/campaign.toml", "missions = 4", "missions = 0");
+  Replace("examples/transpose/campaign.toml", "wall = \"90s\"", "wall = \"20s\"");
   Commit("Let the campaign go on");
   const std::string crucible = std::string(CRUCIBLE_BIN_DIR) + "/crucible";
   const std::string start = Git({"rev-parse", "main"});
@@ -60,7 +61,7 @@ TEST_F(KillTest, ResumeAfterKillAtTwentyRandomPoints) {
       EXPECT_TRUE(now.contains(key)) << key << " was lost by kill " << i;
     known = now;
   }
-  // One last run that is told to end properly.
+  // One last run that is told to end properly: running missions end and are merged.
   SubprocessSpec spec = Spec({crucible, "campaign", "resume", "transpose"});
   spec.out = spec.err = Stdio::kFile;
   spec.log_path = root_ / "campaign.log";
@@ -69,7 +70,7 @@ TEST_F(KillTest, ResumeAfterKillAtTwentyRandomPoints) {
   for (int i = 0; i < 200 && Crucible({"campaign", "status", "--json"}).out.find("\"alive\": true") ==
                                  std::string::npos; ++i)
     SystemClock().SleepFor(std::chrono::milliseconds(50));
-  EXPECT_TRUE(Crucible({"campaign", "stop", "transpose"}).status.ok());
+  EXPECT_TRUE(Crucible({"campaign", "pause", "transpose"}).status.ok());
   const auto ended = last->Wait(std::chrono::minutes(3));
   ASSERT_TRUE(ended) << ReadFile(root_ / "campaign.log").value();
   EXPECT_TRUE(ended->ok()) << ReadFile(root_ / "campaign.log").value();
