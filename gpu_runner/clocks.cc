@@ -137,6 +137,11 @@ ClockSample SampleCpu() {
   return sample;
 }
 
+std::filesystem::path PinMark(const std::filesystem::path& lock_directory,
+                              const std::string& device) {
+  return lock_directory / device / "pinned_by_gpu_run";
+}
+
 ClockKeeper::ClockKeeper(const Device& device, Nvml* nvml, ClockPolicy policy,
                          std::optional<int> pin_mhz)
     : nvml_(nvml), wanted_mhz_(pin_mhz) {

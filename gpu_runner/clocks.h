@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,6 +40,9 @@ std::string DriftVerdict(const ClockReport& report);
 std::string ToJson(const ClockReport& report);
 
 ClockSample SampleCpu();
+
+// The file that says that gpu_run pinned this GPU, so that only its own setting is ever given back.
+std::filesystem::path PinMark(const std::filesystem::path& lock_directory, const std::string& device);
 
 // One job's clocks on one device. `nvml` may be null for the CPU. Not thread-safe.
 class ClockKeeper {

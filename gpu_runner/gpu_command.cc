@@ -1,17 +1,26 @@
 #include "gpu_runner/gpu_command.h"
 
+#include <charconv>
 #include <cstdio>
+#include <iostream>
 
 #include "gpu_runner/run_job.h"
 
 namespace crucible {
+namespace {
 
-int GpuCommand(const std::vector<std::string>& words) {
-  if (words.empty() || words[0] != "run") {
-    std::fputs("usage: crucible gpu run [OPTIONS] -- COMMAND; see `crucible gpu run --help`\n", stderr);
-    return 2;
-  }
-  const auto options = ParseRunOptions({words.begin() + 1, words.end()});
+constexpr char kHelp[] = R"(usage: crucible gpu COMMAND
+
+  run [OPTIONS] -- CMD   run CMD when its turn comes (the same as gpu_run; see its --help)
+  status [--json]        each device: who holds it, who waits
+  history [-n N] [--json]  the newest jobs, newest first (default 20)
+  cancel ID [--json]     end a waiting or running job
+  logs ID [-f]           the kept output of a job; -f: until it ends
+  unpin [--json]         give back the clocks that --clocks pin locked
+)";
+
+int Run(const std::vector<std::string>& words) {
+  const auto options = ParseRunOptions(words);
   if (!options) {
     std::fprintf(stderr, "%s\n", options.error().text.c_str());
     return ExitCode(options.error());
@@ -21,6 +30,65 @@ int GpuCommand(const std::vector<std::string>& words) {
     return 0;
   }
   return RunGpuJob(*options);
+}
+
+struct Words {
+  bool json = false, follow = false;
+  int count = 20;
+  std::string job;
+};
+
+Result<Words> Parse(const std::vector<std::string>& words) {
+  Words parsed;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (word == "--json") {
+      parsed.json = true;
+    } else if (word == "-f" && words[0] == "logs") {
+      parsed.follow = true;
+    } else if (word == "-n" && words[0] == "history" && i + 1 < words.size()) {
+      const std::string& number = words[++i];
+      const auto done = std::from_chars(number.data(), number.data() + number.size(), parsed.count);
+      if (done.ptr != number.data() + number.size() || parsed.count < 1)
+        return Fail(ErrorKind::kUsage, "crucible gpu history -n", number, "it is a number above 0");
+    } else if (!word.starts_with("-") && parsed.job.empty() &&
+               (words[0] == "cancel" || words[0] == "logs")) {
+      parsed.job = word;
+    } else {
+      return Fail(ErrorKind::kUsage, "crucible gpu " + words[0], word, "there is no such option",
+                  "see `crucible gpu --help`");
+    }
+  }
+  if (parsed.job.empty() && (words[0] == "cancel" || words[0] == "logs"))
+    return Fail(ErrorKind::kUsage, "crucible gpu", words[0], "it needs a job's id",
+                "see `crucible gpu history`");
+  return parsed;
+}
+
+Result<> Dispatch(const std::vector<std::string>& words) {
+  CRUCIBLE_ASSIGN(const Words parsed, Parse(words));
+  if (words[0] == "status") return PrintGpuStatus(parsed.json, std::cout);
+  if (words[0] == "history") return PrintGpuHistory(parsed.count, parsed.json, std::cout);
+  if (words[0] == "cancel") return CancelGpuJob(parsed.job, parsed.json, std::cout);
+  if (words[0] == "logs") return PrintGpuLog(parsed.job, parsed.follow, std::cout);
+  if (words[0] == "unpin") return UnpinGpuClocks(parsed.json, std::cout);
+  return Fail(ErrorKind::kUsage, "crucible gpu", words[0], "there is no such command",
+              "see `crucible gpu --help`");
+}
+
+}  // namespace
+
+int GpuCommand(const std::vector<std::string>& words) {
+  if (!words.empty() && words[0] == "run") return Run({words.begin() + 1, words.end()});
+  if (words.empty() || words[0] == "--help" || words[0] == "-h") {
+    std::fputs(kHelp, words.empty() ? stderr : stdout);
+    return words.empty() ? 2 : 0;
+  }
+  const Result<> done = Dispatch(words);
+  if (done) return 0;
+  std::cout.flush();
+  std::fprintf(stderr, "%s\n", done.error().text.c_str());
+  return ExitCode(done.error());
 }
 
 }  // namespace crucible

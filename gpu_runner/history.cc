@@ -155,6 +155,8 @@ Result<History> History::Open(const fs::path& file) {
   History history(database);
   if (code != SQLITE_OK) return history.Failure("open");
   sqlite3_busy_timeout(database, kBusyMs);
+  // A checkpoint at each close would sync the disk for each job; one in a thousand pages does.
+  sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   // The log's own table is the sign that a writer before us has done this: reading is cheaper.
   if (Statement known(database, "SELECT drift FROM jobs LIMIT 0"); known.valid()) {
     sqlite3_exec(database, "PRAGMA synchronous=NORMAL", nullptr, nullptr, nullptr);

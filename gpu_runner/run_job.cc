@@ -320,6 +320,8 @@ class Runner {
     CRUCIBLE_TRY(CheckDeviceIsFree());
     CRUCIBLE_ASSIGN(const std::string warning, clocks->Before());
     if (!warning.empty()) Say("gpu_run: " + warning);
+    if (clocks->report().pinned_mhz > 0)
+      CRUCIBLE_TRY(AppendLine(PinMark(lock_directory_, record.device), job_));
     if (!record.log_path.empty()) {
       CRUCIBLE_ASSIGN(*log, JobLog::Open(record.log_path));
     }

@@ -1,0 +1,160 @@
+// gpu_run as its callers meet it: turns, nested calls, limits, signals, clean-up, history.
+#include <signal.h>
+
+#include "gpu_runner/token.h"
+#include "tests/gpu_runner/runner_fixture.h"
+
+namespace crucible {
+namespace {
+
+using GpuRun = RunnerFixture;
+
+TEST_F(GpuRun, EndsAsItsJobEnds) {
+  EXPECT_EQ(Run({"--device", "cpu", "--", "true"}).status.ShellCode(), 0);
+  EXPECT_EQ(Run({"--device", "cpu", "--", "sh", "-c", "exit 7"}).status.ShellCode(), 7);
+  EXPECT_EQ(Run({"--device", "cpu", "--", "sh", "-c", "kill -9 $$"}).status.ShellCode(), 137);
+  EXPECT_EQ(Run({"--device", "cpu", "--", "no-such-command"}).status.ShellCode(), 127);
+  ASSERT_TRUE(WriteFileAtomically(Path("not_executable"), ""));
+  EXPECT_EQ(Run({"--device", "cpu", "--", Path("not_executable")}).status.ShellCode(), 126);
+  EXPECT_EQ(Run({"--nonsense"}).status.ShellCode(), 2);
+}
+
+TEST_F(GpuRun, PassesOutputThroughUntouched) {
+  const auto run = Run({"--device", "cpu", "--", "sh", "-c", "printf 'a\\0b'; printf e >&2"});
+  EXPECT_EQ(run.out, std::string("a\0b", 3));
+  EXPECT_EQ(run.err, "e");
+}
+
+TEST_F(GpuRun, KeepsOutputWhenAsked) {
+  const auto run = Run({"--device", "cpu", "--log", "--", "sh", "-c", "echo out; echo err >&2"});
+  EXPECT_EQ(run.out, "out\n");
+  EXPECT_EQ(run.err, "err\n");
+  const auto kept = ReadFile(Rows().at(0).log_path);
+  ASSERT_TRUE(kept) << kept.error().text;
+  EXPECT_NE(kept->find("out\n"), std::string::npos);
+  EXPECT_NE(kept->find("err\n"), std::string::npos);
+}
+
+TEST_F(GpuRun, CountsTheLimitFromTheStartOfTheJob) {
+  Subprocess first = Start({"--device", "cpu", "--", "sh", "-c",
+                            "touch " + Path("up") + "; while [ ! -e " + Path("go") + " ]; do sleep 0.02; done"});
+  ASSERT_TRUE(Appears("up"));
+  // Waits longer than its run limit, and still gets all of it.
+  Subprocess second = Start({"--device", "cpu", "--limit", "30s", "--", "touch", Path("done")});
+  SystemClock().SleepFor(std::chrono::milliseconds(50));
+  ASSERT_TRUE(WriteFileAtomically(Path("go"), ""));
+  EXPECT_EQ(second.Wait()->ShellCode(), 0);
+  EXPECT_TRUE(Exists("done"));
+  const auto run = Run({"--device", "cpu", "--limit", "100ms", "--", "sleep", "60"});
+  EXPECT_EQ(run.status.ShellCode(), 124);
+  EXPECT_EQ(Rows().at(0).outcome, "run_limit");
+}
+
+TEST_F(GpuRun, SaysWhoHoldsTheDeviceAndGivesUpAtTheQueueLimit) {
+  Subprocess holder = Start({"--device", "cpu", "--", "sh", "-c", "touch " + Path("up") + "; sleep 60"});
+  ASSERT_TRUE(Appears("up"));
+  const auto run = Run({"--device", "cpu", "--queue-limit", "150ms", "--", "touch", Path("ran")});
+  EXPECT_EQ(run.status.ShellCode(), 75);
+  EXPECT_NE(run.err.find("held by pid " + std::to_string(holder.pid())), std::string::npos) << run.err;
+  EXPECT_FALSE(Exists("ran"));
+  EXPECT_EQ(Rows().at(0).outcome, "queue_limit");
+}
+
+TEST_F(GpuRun, NestedCallsRunAtOnce) {
+  std::vector<std::string> words;
+  for (int depth = 0; depth < 5; ++depth) {
+    words.insert(words.end(), {"--device", "cpu", "--queue-limit", "5s", "--"});
+    if (depth < 4) words.push_back(Program());
+  }
+  words.insert(words.end(), {"sh", "-c", "echo $CRUCIBLE_JOB_ID"});
+  const auto run = Run(words);
+  EXPECT_EQ(run.status.ShellCode(), 0) << run.err;
+  ASSERT_EQ(Rows().size(), 1u);
+  EXPECT_EQ(run.out, Rows().at(0).id + "\n");
+}
+
+TEST_F(GpuRun, ForgedAndStaleTokensWaitLikeEverybody) {
+  Subprocess holder = Start({"--device", "cpu", "--", "sh", "-c",
+                             "echo $CRUCIBLE_GPU_TOKEN >" + Path("t") + "; mv " + Path("t") + " " +
+                                 Path("token") + "; sleep 60"});
+  ASSERT_TRUE(Appears("token"));
+  std::string real = *ReadFile(Path("token"));
+  real.pop_back();
+  std::string forged = real;
+  forged[4] = forged[4] == '0' ? '1' : '0';  // another nonce
+  // The true one as well: this test is no descendant of the holder.
+  for (const std::string& token : {real, forged, std::string("cpu:00:2:1")}) {
+    environment_["CRUCIBLE_GPU_TOKEN"] = token;
+    SubprocessSpec spec = Spec({"--device", "cpu", "--queue-limit", "100ms", "--", "true"});
+    spec.unset.erase(spec.unset.begin());
+    const auto run = RunCaptured(spec);
+    ASSERT_TRUE(run);
+    EXPECT_EQ(run->status.ShellCode(), 75) << token << "\n" << run->err;
+    EXPECT_NE(run->err.find("was not accepted"), std::string::npos) << run->err;
+  }
+}
+
+TEST_F(GpuRun, EndsWhatAJobLeavesBehind) {
+  Run({"--device", "cpu", "--", "sh", "-c",
+       "setsid sh -c 'echo $$ >" + Path("a") + "; sleep 60' & "
+       "(setsid env -i sh -c 'echo $$ >" + Path("b") + "; sleep 60' &); "
+       "while [ ! -s " + Path("a") + " ] || [ ! -s " + Path("b") + " ]; do sleep 0.01; done"});
+  for (const char* name : {"a", "b"}) {
+    const pid_t pid = std::stoi(*ReadFile(Path(name)));
+    EXPECT_FALSE(IsAlive(IdentityOf(pid))) << name << " " << pid;
+  }
+}
+
+TEST_F(GpuRun, ADeadHoldersJobIsGoneBeforeTheNextStartsAndIsRecordedAsLost) {
+  Subprocess holder = Start({"--device", "cpu", "--", "sh", "-c",
+                             "setsid sh -c 'echo $$ >" + Path("p") + "; mv " + Path("p") + " " +
+                                 Path("pid") + "; sleep 60' & sleep 60"});
+  ASSERT_TRUE(Appears("pid"));
+  const pid_t pid = std::stoi(*ReadFile(Path("pid")));
+  ::kill(holder.pid(), SIGKILL);  // the runner alone
+  (void)holder.Wait();
+  const auto next = Run({"--device", "cpu", "--", "sh", "-c",
+                         "grep State /proc/" + std::to_string(pid) + "/status || echo gone"});
+  // Nobody may have reaped it yet, but it runs no more.
+  EXPECT_TRUE(next.out == "gone\n" || next.out == "State:\tZ (zombie)\n") << next.out;
+  const auto rows = Rows();
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].outcome, "ok");
+  EXPECT_EQ(rows[1].outcome, "lost");
+}
+
+TEST_F(GpuRun, FirstInterruptAsksTheSecondInsists) {
+  Subprocess job = Start({"--device", "cpu", "--", "sh", "-c",
+                          "trap 'touch " + Path("asked") + "' INT; trap 'exit 9' TERM; touch " +
+                              Path("up") + "; while :; do sleep 0.02; done"});
+  ASSERT_TRUE(Appears("up"));
+  ::kill(job.pid(), SIGINT);
+  ASSERT_TRUE(Appears("asked"));
+  ::kill(job.pid(), SIGINT);
+  EXPECT_EQ(job.Wait()->ShellCode(), 9);
+  EXPECT_EQ(Rows().at(0).outcome, "cancelled");
+  EXPECT_FALSE(Folder().IsLocked());
+}
+
+TEST_F(GpuRun, AnInterruptedWaiterLeavesNoTicket) {
+  Subprocess holder = Start({"--device", "cpu", "--", "sh", "-c", "touch " + Path("up") + "; sleep 60"});
+  ASSERT_TRUE(Appears("up"));
+  Subprocess waiter = Start({"--device", "cpu", "--", "true"});
+  const auto tickets = [&] {
+    return std::distance(std::filesystem::directory_iterator(Folder().tickets()), {});
+  };
+  ASSERT_TRUE(Eventually([&] { return tickets() == 1; }));
+  ::kill(waiter.pid(), SIGINT);
+  EXPECT_EQ(waiter.Wait()->ShellCode(), 130);
+  EXPECT_EQ(tickets(), 0);
+}
+
+TEST_F(GpuRun, ABrokenHistoryDoesNotStopAJob) {
+  ASSERT_TRUE(WriteFileAtomically(folder_ / "home" / "log.sqlite", std::string(4096, 'x')));
+  const auto run = Run({"--device", "cpu", "--", "sh", "-c", "exit 5"});
+  EXPECT_EQ(run.status.ShellCode(), 5);
+  EXPECT_NE(run.err.find("log.sqlite"), std::string::npos) << run.err;
+}
+
+}  // namespace
+}  // namespace crucible

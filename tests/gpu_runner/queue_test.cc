@@ -1,0 +1,98 @@
+// Whose turn it is, what the words mean, and what the clocks say: the parts without a process.
+#include "gpu_runner/queue.h"
+
+#include <gtest/gtest.h>
+
+#include "gpu_runner/clocks.h"
+#include "gpu_runner/token.h"
+
+namespace crucible {
+namespace {
+
+std::vector<std::uint64_t> Order(std::vector<Ticket> tickets, std::int64_t now_ms) {
+  SortByTurn(&tickets, now_ms);
+  std::vector<std::uint64_t> order;
+  for (const Ticket& ticket : tickets) order.push_back(ticket.sequence);
+  return order;
+}
+
+TEST(Turns, AreFirstComeFirstServedWithinAClass) {
+  const std::vector<Ticket> tickets = {{7, Priority::kNormal, 0, 1, "a"},
+                                       {3, Priority::kNormal, 0, 1, "b"},
+                                       {5, Priority::kHigh, 0, 1, "c"},
+                                       {1, Priority::kLow, 0, 1, "d"}};
+  EXPECT_EQ(Order(tickets, 1000), (std::vector<std::uint64_t>{5, 3, 7, 1}));
+}
+
+TEST(Turns, NobodyIsOvertakenAfterTenMinutes) {
+  const std::vector<Ticket> tickets = {{1, Priority::kLow, 0, 1, "old"},
+                                       {9, Priority::kHigh, kOvertakeLimitMs - 1, 1, "new"}};
+  EXPECT_EQ(Order(tickets, kOvertakeLimitMs - 1), (std::vector<std::uint64_t>{9, 1}));
+  EXPECT_EQ(Order(tickets, kOvertakeLimitMs), (std::vector<std::uint64_t>{1, 9}));
+}
+
+TEST(TicketNames, RoundTripAndRefuseOtherFiles) {
+  const Ticket ticket{42, Priority::kLow, 123456, 77, "jabc"};
+  const auto parsed = ParseTicketName(TicketName(ticket));
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(TicketName(*parsed), TicketName(ticket));
+  for (const char* name : {".", "..", "1.2.3", "1.9.3.4.j", "x.1.2.3.j", "1.1.2.3."})
+    EXPECT_FALSE(ParseTicketName(name)) << name;
+}
+
+TEST(Durations, NeedAUnit) {
+  EXPECT_EQ(ParseDurationMs("500ms").value_or(0), 500);
+  EXPECT_EQ(ParseDurationMs("10s").value_or(0), 10'000);
+  EXPECT_EQ(ParseDurationMs("1.5m").value_or(0), 90'000);
+  EXPECT_EQ(ParseDurationMs("1h").value_or(0), 3'600'000);
+  for (const char* text : {"10", "", "s", "-1s", "0s", "1d", "1 s", "nanms", "infs"})
+    EXPECT_FALSE(ParseDurationMs(text)) << text;
+}
+
+TEST(Options, EndAtTheCommandAndKeepItsWords) {
+  const auto options =
+      ParseRunOptions({"--device=cpu", "--limit", "2s", "--priority", "high", "--", "ls", "--help"});
+  ASSERT_TRUE(options) << options.error().text;
+  EXPECT_EQ(options->limit_ms, 2000);
+  EXPECT_EQ(options->priority, Priority::kHigh);
+  EXPECT_EQ(options->command, (std::vector<std::string>{"ls", "--help"}));
+}
+
+TEST(Options, NameTheWordThatIsWrong) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"--priority", "urgent", "--", "ls"}, {"--limit", "5", "--", "ls"},
+        {"--nonsense", "x", "ls"}, {"--device", "cpu"}, {}}) {
+    const auto options = ParseRunOptions(words);
+    ASSERT_FALSE(options);
+    EXPECT_EQ(options.error().kind, ErrorKind::kUsage);
+  }
+}
+
+TEST(Tokens, LeaveOutWhatIsMalformed) {
+  const auto tokens = ParseTokens("cpu:ab:12:34,../x:ab:12:34,GPU-1:cd:5:6,cpu:ab:x:1,cpu:ab:1");
+  ASSERT_EQ(tokens.size(), 2u);
+  EXPECT_EQ(ToText(tokens), "cpu:ab:12:34,GPU-1:cd:5:6");
+}
+
+ClockReport Report(std::vector<int> mhz, int pinned = 0, std::uint64_t reasons = 0) {
+  ClockReport report;
+  report.pinned_mhz = pinned;
+  for (const int value : mhz) report.during.push_back({value, 40, 100, -1, reasons});
+  return report;
+}
+
+TEST(Drift, IsToldFromTheSamples) {
+  EXPECT_EQ(DriftVerdict(Report({1500, 1500, 1490})), "steady");
+  EXPECT_EQ(DriftVerdict(Report({1500, 1300})), "drifted");
+  EXPECT_EQ(DriftVerdict(Report({1500, 1300}, 0, kReasonPowerCap)), "power_capped");
+  EXPECT_EQ(DriftVerdict(Report({1500, 1500}, 0, kReasonHwThermal)), "throttled");
+  EXPECT_EQ(DriftVerdict(Report({1500})), "unknown");
+  EXPECT_EQ(DriftVerdict(Report({1500}, 1500)), "steady");
+  EXPECT_EQ(DriftVerdict(Report({1400}, 1500)), "drifted");
+  ClockReport refused = Report({1500, 1500});
+  refused.pin_refused = true;
+  EXPECT_EQ(DriftVerdict(refused), "unlocked");
+}
+
+}  // namespace
+}  // namespace crucible
