@@ -32,9 +32,9 @@ TEST_F(KillTest, ResumeAfterKillAtTwentyRandomPoints) {
   const std::uint64_t seed = std::random_device{}();
   std::mt19937_64 random(seed);
   SCOPED_TRACE(fmt::format("seed {}", seed));
-  Replace("examples/transpose/campaign.toml", "wall = \"3m\"", "wall = \"20m\"");
-  Replace("examples/transpose/campaign.toml", "missions = 4", "missions = 0");
-  Replace("examples/transpose/campaign.toml", "wall = \"90s\"", "wall = \"20s\"");
+  Replace("examples/transpose/campaign.toml", "wall = \"5m\"", "wall = \"20m\"");
+  Replace("examples/transpose/campaign.toml", "missions = 2", "missions = 0");
+  Replace("examples/transpose/campaign.toml", "wall = \"2m\"", "wall = \"20s\"");
   Commit("Let the campaign go on");
   const std::string crucible = std::string(CRUCIBLE_BIN_DIR) + "/crucible";
   const std::string start = Git({"rev-parse", "main"});
