@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "base/clock.h"
 #include "base/files.h"
@@ -47,7 +48,12 @@ Result<> Freeze(const CampaignFile& file, const Workspace& workspace) {
   const std::filesystem::path folder = workspace.Campaign(file.name);
   CRUCIBLE_ASSIGN(const std::string campaign, ReadFile(file.file));
   CRUCIBLE_ASSIGN(const std::string target, ReadFile(file.target));
-  CRUCIBLE_TRY(WriteFileAtomically(folder / "campaign.toml", campaign));
+  // The copy names the frozen target beside it, so that it is a whole campaign file of its own.
+  static const std::regex kTargetLine("(^|\n)target[ \t]*=[^\n]*");
+  CRUCIBLE_TRY(WriteFileAtomically(
+      folder / "campaign.toml",
+      std::regex_replace(campaign, kTargetLine, "$1target = \"target.toml\"",
+                         std::regex_constants::format_first_only)));
   return WriteFileAtomically(folder / "target.toml", target);
 }
 
