@@ -15,10 +15,10 @@ __device__ __forceinline__ uint32_t map_to_peer(uint32_t address, uint32_t rank)
 }
 // A float into a peer's shared memory; its arrival counts 4 bytes on the peer's mbarrier.
 __device__ __forceinline__ void st_async(uint32_t address, float value, uint32_t mbarrier) {
-  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(
-                   address),
-               "r"(__float_as_uint(value)), "r"(mbarrier)
-               : "memory");
+  asm volatile(
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(address),
+      "r"(__float_as_uint(value)), "r"(mbarrier)
+      : "memory");
 }
 __device__ __forceinline__ void mbarrier_init(uint32_t mbarrier) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(mbarrier) : "memory");
@@ -27,8 +27,7 @@ __device__ __forceinline__ void mbarrier_init_fence() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 __device__ __forceinline__ void expect_bytes(uint32_t mbarrier, uint32_t bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(mbarrier),
-               "r"(bytes)
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(mbarrier), "r"(bytes)
                : "memory");
 }
 // Waits for the phase's bytes. Bounded: a lost transfer is a defect, and a trap beats a hang.

@@ -14,7 +14,7 @@ enum class Route {
 
 // The chain's reductions keep the matrix on chip up to 512 (one block) and 1024 (two blocks); above
 // that the trailing matrix lives in L2 and 16 blocks share it.
-constexpr int kChainMin = 64, kOneBlockMax = 512, kTwoBlockMax = 1024, kChainMax = 1024;
+constexpr int kChainMin = 96, kOneBlockMax = 512, kTwoBlockMax = 1024, kChainMax = 1024;
 
 inline Route route(const Shape& shape) {
   if (shape.batch == 0 || shape.n == 0) return Route::kEmpty;

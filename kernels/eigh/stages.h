@@ -23,8 +23,8 @@ namespace crucible::eigh {
 // The shape of one call. Strides are in elements.
 struct Shape {
   int64_t batch;
-  int n;           // order of every matrix
-  bool vectors;    // false: only L is wanted
+  int n;         // order of every matrix
+  bool vectors;  // false: only L is wanted
   // Row stride of d, e, tau and of a column of V: n rounded up to a multiple of 64.
   int ld() const { return (n + 63) / 64 * 64; }
 };
@@ -43,7 +43,7 @@ struct Tridiagonal {
   // v_j is column j: contiguous at v + (b * n + j) * ld(). Rows 0 .. j and rows >= n are 0, row
   // j+1 is 1; column j with tau[j] = 0 is all zero below row j (finite at least). FP16: the
   // reduction used the rounded v_j itself, so nothing is lost by the storage.
-  __half* v;   // [batch][n][ld()]
+  __half* v;  // [batch][n][ld()]
 };
 
 // --- tridiagonal_dc.cu ---

@@ -120,8 +120,8 @@ __device__ __forceinline__ void clear_diagonal(float2* o, Diagonal kind, int g, 
 
 // tile -= V_I W_J^T + W_I V_J^T: fragments in and out, FP32 sums, rounded once.
 __device__ __forceinline__ void update_tile(uint32_t* f, const uint32_t* v_i, const uint32_t* w_i,
-                                            const uint32_t* w_j, const uint32_t* v_j,
-                                            Diagonal kind, int g, int q) {
+                                            const uint32_t* w_j, const uint32_t* v_j, Diagonal kind,
+                                            int g, int q) {
   const float2 x0 = to_float2(f[0]), x1 = to_float2(f[1]);
   const float2 x2 = to_float2(f[2]), x3 = to_float2(f[3]);
   float left[4] = {-x0.x, -x0.y, -x1.x, -x1.y}, right[4] = {-x2.x, -x2.y, -x3.x, -x3.y};
@@ -129,8 +129,8 @@ __device__ __forceinline__ void update_tile(uint32_t* f, const uint32_t* v_i, co
   mma(right, v_i, w_j[1], w_j[3]);
   mma(left, w_i, v_j[0], v_j[2]);
   mma(right, w_i, v_j[1], v_j[3]);
-  float2 o[4] = {{-left[0], -left[1]}, {-left[2], -left[3]},
-                 {-right[0], -right[1]}, {-right[2], -right[3]}};
+  float2 o[4] = {
+      {-left[0], -left[1]}, {-left[2], -left[3]}, {-right[0], -right[1]}, {-right[2], -right[3]}};
   clear_diagonal(o, kind, g, q);
 #pragma unroll
   for (int k = 0; k < 4; ++k) f[k] = to_half2(o[k]);
@@ -149,8 +149,8 @@ struct PaddedInput {
   __device__ __forceinline__ float at(int row, int column) const {
     const int r = max(row, column) - pad, c = min(row, column) - pad;
     if (c < 0 || zero) return 0.f;
-    return scaled(__ldcs(a + (upper ? static_cast<int64_t>(c) * n + r
-                                    : static_cast<int64_t>(r) * n + c)));
+    return scaled(
+        __ldcs(a + (upper ? static_cast<int64_t>(c) * n + r : static_cast<int64_t>(r) * n + c)));
   }
   // The lane's part of tile (I, J), in fragment order, before rounding.
   __device__ __forceinline__ void tile(int block_row, int block_column, int g, int q,
