@@ -37,7 +37,6 @@ struct Layout {
     if (way == Route::kGeneral) {
       stage = carver.take<char>(solve_general_bytes(shape, general_blocks_max(shape)));
     }
-#ifdef CRUCIBLE_EIGH_HAVE_CHAIN
     if (way == Route::kChain) {
       exponent = carver.take<int>(batch);
       status = carver.take<int>(batch);
@@ -49,6 +48,7 @@ struct Layout {
       t.v = carver.take<__half>(shape.vectors ? batch * shape.n * ld : 0);
       z = carver.take<char>(shape.vectors ? tridiagonal_z_bytes(shape) : 0);
       size_t most = std::max(reduce_bytes(shape), tridiagonal_dc_bytes(shape));
+      most = std::max(most, finish_bytes(shape));
       if (shape.vectors) {
         most = std::max(most, back_transform_bytes(shape));
         most = std::max(most, solve_general_bytes(shape, resolve_blocks_max(shape)));
@@ -56,7 +56,6 @@ struct Layout {
       stage = carver.take<char>(most);
       resolve = stage;
     }
-#endif
     bytes = carver.used();
   }
 };
@@ -66,7 +65,6 @@ struct Layout {
     return error_;                                          \
   }
 
-#ifdef CRUCIBLE_EIGH_HAVE_CHAIN
 cudaError_t run_chain(const Shape& shape, const Call& c, const Layout& w) {
   CRUCIBLE_EIGH_TRY(scale(shape, c.a, c.upper, w.exponent, w.status, c.stream));
   CRUCIBLE_EIGH_TRY(reduce(shape, c.a, c.upper, w.exponent, w.status, w.t, w.stage, c.stream));
@@ -75,12 +73,11 @@ cudaError_t run_chain(const Shape& shape, const Call& c, const Layout& w) {
     CRUCIBLE_EIGH_TRY(back_transform(shape, w.z, w.t, c.q, w.stage, c.stream));
   }
   CRUCIBLE_EIGH_TRY(finish(shape, c.a, c.upper, w.lambda_scaled, w.exponent, w.status, c.lambda,
-                           c.q, c.info, w.flags, c.stream));
+                           c.q, c.info, w.flags, w.stage, c.stream));
   if (!shape.vectors) return cudaSuccess;
   return solve_general(shape, c.a, c.upper, c.lambda, c.q, c.info, w.flags,
                        resolve_blocks_max(shape), w.resolve, c.stream);
 }
-#endif
 
 cudaError_t run(const Shape& shape, Call c, void* workspace, bool column_major) {
   const Layout w(shape, workspace);
@@ -97,9 +94,7 @@ cudaError_t run(const Shape& shape, Call c, void* workspace, bool column_major) 
                             general_blocks_max(shape), w.stage, c.stream);
       break;
     case Route::kChain:
-#ifdef CRUCIBLE_EIGH_HAVE_CHAIN
       error = run_chain(shape, c, w);
-#endif
       break;
   }
   if (error == cudaSuccess && column_major && c.q != nullptr) {

@@ -1,10 +1,12 @@
-// finish.cu: undoes the scaling, checks every matrix on a random vector, writes info and flags.
+// finish.cu: undoes the scaling, checks every matrix on random vectors, writes info and flags.
 //
-// Shapes: a, q [batch][n][n] row-major; lambda_scaled [batch][ld]; lambda [batch][n]. One block a
-// matrix. Reads one triangle of a and q twice. Deterministic: fixed orders, a fixed sign vector.
-// The check: with s a vector of signs and u = Q s, ||A u - Q (L s)||_2 estimates the residual
+// Shapes: a, q [batch][n][n] row-major; lambda_scaled [batch][ld]; lambda [batch][n]. Reads one
+// triangle of a once and q twice. Deterministic: fixed orders, a fixed sign vector.
+// The checks: with s a vector of signs and u = Q s, ||A u - Q (L s)||_2 estimates the residual
 // norm1(A Q - Q L) where its entries are of one size, and ||Q^T u - s||_2 does so for Q^T Q - I.
-// A matrix over half of a gate is flagged, and solve_general solves it again in FP32.
+// Where one eigenvalue dominates, the error sits in its column alone and a random vector misses
+// it: so the first and last column are checked exactly, in the 1-norm.
+// A matrix over a limit is flagged, and solve_general solves it again in FP32.
 #include "block_ops.cuh"
 #include "launch.h"
 #include "pipeline.h"
@@ -13,7 +15,16 @@ namespace crucible::eigh {
 namespace {
 
 constexpr float kEps = 1.1920929e-7f;
-constexpr float kEigenGateHalf = 100.f, kOrthogonalGateHalf = 50.f;  // in units of n eps
+// In units of n eps (norm1(A)); half of a gate, and 0.6 of it for the two extreme columns.
+constexpr float kEigenLimit = 100.f, kExtremeLimit = 120.f, kOrthogonalLimit = 50.f;
+
+constexpr int kChunkRows = 64;  // rows of a matrix a block of the two check passes takes
+
+// Products of one matrix: n floats each.
+struct Products {
+  float *u, *t;    // Q s and Q (L s), s a sign vector
+  float *u2, *t2;  // the same with s on the first and last column only
+};
 
 struct Arguments {
   const float* a;
@@ -21,9 +32,15 @@ struct Arguments {
   const int *exponent, *status;
   float *lambda, *q;
   int *info, *flags;
+  float* products;  // [batch][4][n]
+  float4* partial;  // [batch][chunks][n]: A u, A u2, |A| 1, Q^T u, by chunk of rows
   int64_t batch;
-  int n, ld;
+  int n, ld, chunks;
   bool upper;
+  __device__ Products of(int64_t matrix) const {
+    float* p = products + matrix * 4 * n;
+    return {p, p + n, p + 2 * n, p + 3 * n};
+  }
 };
 
 __device__ __forceinline__ float sign_of(int k) {
@@ -33,91 +50,84 @@ __device__ __forceinline__ float sign_of(int k) {
   return (h >> 13) & 1 ? 1.f : -1.f;
 }
 
-// Shared memory: u, t, y, norm (n floats each), then per warp n float2 partial (sum, abs sum).
-struct Scratch {
-  float *u, *t, *y, *norm;
-  float2* partial;
-};
-
-// u = Q s and t = Q (L s); a warp owns rows.
-__device__ void multiply_basis(const Arguments& g, const float* q, const float* lambda,
-                               const Scratch& s) {
-  const int n = g.n, lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
-  for (int k = threadIdx.x; k < n; k += blockDim.x) {
-    s.y[k] = sign_of(k);
-    s.norm[k] = sign_of(k) * lambda[k];
-  }
-  __syncthreads();
-  for (int row = warp; row < n; row += warps) {
-    const float* at = q + static_cast<int64_t>(row) * n;
-    float u = 0, t = 0;
-#pragma unroll 8
-    for (int k = lane; k < n; k += 32) {
-      u = fmaf(at[k], s.y[k], u);
-      t = fmaf(at[k], s.norm[k], t);
-    }
-    u = warp_sum(u);
-    t = warp_sum(t);
-    if (lane == 0) s.u[row] = u, s.t[row] = t;
-  }
-  __syncthreads();
-}
-
-// y = A u and the 1-norms of the columns, from one triangle.
-__device__ void multiply_input(const Arguments& g, const float* a, int exponent, const Scratch& s) {
-  const int n = g.n, lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
-  float2* own = s.partial + warp * n;
-  for (int k = lane; k < n; k += 32) own[k] = make_float2(0.f, 0.f);
-  __syncwarp();
-  for (int row = warp; row < n; row += warps) {
-    const float* at = a + static_cast<int64_t>(row) * n;
-    const float u_row = s.u[row];
-    float dot = 0, sum = 0;
+// u, t, u2, t2 of a chunk of rows; a warp a row. Grid: chunks x matrices.
+__global__ void __launch_bounds__(256) multiply_basis_kernel(Arguments g) {
+  const int n = g.n, lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  const int row_end = min(n, (static_cast<int>(blockIdx.x) + 1) * kChunkRows);
+  for (int64_t matrix = blockIdx.y; matrix < g.batch; matrix += gridDim.y) {
+    const float* lambda = g.lambda_scaled + matrix * g.ld;
+    const Products p = g.of(matrix);
+    for (int row = blockIdx.x * kChunkRows + warp; row < row_end; row += 8) {
+      const float* at = g.q + (matrix * n + row) * n;
+      float u = 0, t = 0, u2 = 0, t2 = 0;
 #pragma unroll 4
-    for (int k = (g.upper ? row : 0) + lane; k < (g.upper ? n : row + 1); k += 32) {
-      const float value = times_power_of_two(at[k], -exponent);
-      dot = fmaf(value, s.u[k], dot);
-      sum += fabsf(value);
-      if (k != row) {
-        float2 column = own[k];
-        column.x = fmaf(value, u_row, column.x);
-        column.y += fabsf(value);
-        own[k] = column;
+      for (int k = lane; k < n; k += 32) {
+        const float x = at[k] * sign_of(k), y = x * lambda[k];
+        u += x;
+        t += y;
+        if (k == 0 || k == n - 1) u2 += x, t2 += y;
       }
+      u = warp_sum(u);
+      t = warp_sum(t);
+      u2 = warp_sum(u2);
+      t2 = warp_sum(t2);
+      if (lane == 0) p.u[row] = u, p.t[row] = t, p.u2[row] = u2, p.t2[row] = t2;
     }
-    dot = warp_sum(dot);
-    sum = warp_sum(sum);
-    __syncwarp();
-    if (lane == 0) own[row].x += dot, own[row].y += sum;
-    __syncwarp();
   }
-  __syncthreads();
-  for (int k = threadIdx.x; k < n; k += blockDim.x) {
-    float y = 0, norm = 0;
-    for (int w = 0; w < warps; ++w) y += s.partial[w * n + k].x, norm += s.partial[w * n + k].y;
-    s.y[k] = y;
-    s.norm[k] = norm;
-  }
-  __syncthreads();
 }
 
-// The squared 2-norm of Q^T u - s over the columns of this thread.
-__device__ float orthogonality(const Arguments& g, const float* q, const Scratch& s) {
-  const int n = g.n;
-  float total = 0;
-  for (int k = threadIdx.x; k < n; k += blockDim.x) {
-    float z0 = 0, z1 = 0;
-    int row = 0;
-#pragma unroll 4
-    for (; row + 1 < n; row += 2) {
-      z0 = fmaf(q[static_cast<int64_t>(row) * n + k], s.u[row], z0);
-      z1 = fmaf(q[static_cast<int64_t>(row + 1) * n + k], s.u[row + 1], z1);
+// A chunk of rows of A (one triangle, used in both directions) and of Q. Grid: chunks x matrices.
+__global__ void __launch_bounds__(256) multiply_input_kernel(Arguments g) {
+  __shared__ float4 row_part[kChunkRows];
+  __shared__ float su[kChunkRows], su2[kChunkRows];
+  const int n = g.n, lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  const int first = blockIdx.x * kChunkRows, rows = min(kChunkRows, n - first);
+  for (int64_t matrix = blockIdx.y; matrix < g.batch; matrix += gridDim.y) {
+    const float* a = g.a + (matrix * n + first) * n;
+    const float* q = g.q + (matrix * n + first) * n;
+    const Products p = g.of(matrix);
+    const int exponent = -g.exponent[matrix];
+    __syncthreads();
+    if (threadIdx.x < rows) {
+      su[threadIdx.x] = p.u[first + threadIdx.x];
+      su2[threadIdx.x] = p.u2[first + threadIdx.x];
     }
-    if (row < n) z0 = fmaf(q[static_cast<int64_t>(row) * n + k], s.u[row], z0);
-    const float defect = z0 + z1 - sign_of(k);
-    total = fmaf(defect, defect, total);
+    for (int r = warp; r < rows; r += 8) {
+      const int row = first + r;
+      float y = 0, y2 = 0, sum = 0;
+#pragma unroll 4
+      for (int k = (g.upper ? row : 0) + lane; k < (g.upper ? n : row + 1); k += 32) {
+        const float value = times_power_of_two(a[static_cast<int64_t>(r) * n + k], exponent);
+        y = fmaf(value, p.u[k], y);
+        y2 = fmaf(value, p.u2[k], y2);
+        sum += fabsf(value);
+      }
+      y = warp_sum(y);
+      y2 = warp_sum(y2);
+      sum = warp_sum(sum);
+      if (lane == 0) row_part[r] = make_float4(y, y2, sum, 0.f);
+    }
+    __syncthreads();
+    float4* out = g.partial + (matrix * g.chunks + blockIdx.x) * n;
+    for (int k = threadIdx.x; k < n; k += 256) {
+      float4 part =
+          k >= first && k < first + rows ? row_part[k - first] : make_float4(0.f, 0.f, 0.f, 0.f);
+      // Rows of the chunk that hold column k off the diagonal.
+      const int begin = g.upper ? 0 : max(0, k + 1 - first),
+                end = g.upper ? min(rows, k - first) : rows;
+#pragma unroll 4
+      for (int r = begin; r < end; ++r) {
+        const float value = times_power_of_two(a[static_cast<int64_t>(r) * n + k], exponent);
+        part.x = fmaf(value, su[r], part.x);
+        part.y = fmaf(value, su2[r], part.y);
+        part.z += fabsf(value);
+      }
+#pragma unroll 8
+      for (int r = 0; r < rows; ++r)
+        part.w = fmaf(q[static_cast<int64_t>(r) * n + k], su[r], part.w);
+      out[k] = part;
+    }
   }
-  return total;
 }
 
 // Writes the answer of a zero (identity, 0) or non-finite (NaN) matrix.
@@ -133,49 +143,49 @@ __device__ void fill(const Arguments& g, int64_t matrix, bool zero) {
   }
 }
 
-__global__ void __launch_bounds__(512) finish_kernel(Arguments g) {
-  extern __shared__ float shared[];
+// Judges one matrix and writes its eigenvalues, info and flag.
+__global__ void __launch_bounds__(256) judge_kernel(Arguments g) {
   __shared__ float scratch[32];
+  __shared__ uint32_t scratch_bits[32];
   const int n = g.n;
-  const Scratch s{shared, shared + n, shared + 2 * n, shared + 3 * n,
-                  reinterpret_cast<float2*>(shared + 4 * n)};
   for (int64_t matrix = blockIdx.x; matrix < g.batch; matrix += gridDim.x) {
     const int status = g.status[matrix], exponent = g.exponent[matrix];
     const float* lambda = g.lambda_scaled + matrix * g.ld;
-    const int64_t square = static_cast<int64_t>(n) * n;
-    bool bad = false;
-    float largest = 0, unsorted = 0;
+    const Products p = g.of(matrix);
+    float unsorted = 0, norm = 0, residual = 0, extreme = 0, defect = 0;
     for (int k = threadIdx.x; k < n; k += blockDim.x) {
       g.lambda[matrix * n + k] = times_power_of_two(lambda[k], exponent);
-      largest = fmaxf(largest, fabsf(lambda[k]));
       if (!(fabsf(lambda[k]) < 1e30f) || (k > 0 && lambda[k] < lambda[k - 1])) unsorted = 1;
-    }
-    bad = block_sum(unsorted, scratch) > 0;
-    if (status == 0 && g.q != nullptr) {
-      multiply_basis(g, g.q + matrix * square, lambda, s);
-      multiply_input(g, g.a + matrix * square, exponent, s);
-      float norm = 0, residual = 0;
-      for (int k = threadIdx.x; k < n; k += blockDim.x) {
-        norm = fmaxf(norm, s.norm[k]);
-        residual = fmaf(s.y[k] - s.t[k], s.y[k] - s.t[k], residual);
+      if (g.q == nullptr) continue;
+      float4 sum = make_float4(0.f, 0.f, 0.f, 0.f);
+      for (int c = 0; c < g.chunks; ++c) {
+        const float4 part = g.partial[(matrix * g.chunks + c) * n + k];
+        sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
       }
-      __shared__ uint32_t scratch_bits[32];
-      norm = __uint_as_float(block_max(__float_as_uint(norm), scratch_bits));
-      residual = sqrtf(block_sum(residual, scratch));
-      const float defect = sqrtf(block_sum(orthogonality(g, g.q + matrix * square, s), scratch));
-      bad = bad || !(residual <= kEigenGateHalf * n * kEps * norm) ||
-            !(defect <= kOrthogonalGateHalf * n * kEps);
-      if (norm == 0.f) {
-        __syncthreads();
-        fill(g, matrix, true);
-        bad = false;
-      }
+      norm = fmaxf(norm, sum.z);
+      residual = fmaf(sum.x - p.t[k], sum.x - p.t[k], residual);
+      extreme += fabsf(sum.y - p.t2[k]);
+      const float off = sum.w - sign_of(k);
+      defect = fmaf(off, off, defect);
     }
-    __syncthreads();
-    if (status != 0) fill(g, matrix, false);
+    bool bad = block_sum(unsorted, scratch) > 0;
+    norm = __uint_as_float(block_max(__float_as_uint(norm), scratch_bits));
+    residual = sqrtf(block_sum(residual, scratch));
+    extreme = block_sum(extreme, scratch);
+    defect = sqrtf(block_sum(defect, scratch));
+    if (g.q != nullptr) {
+      const float unit = n * kEps;
+      bad = bad || !(residual <= kEigenLimit * unit * norm) ||
+            !(extreme <= kExtremeLimit * unit * norm) || !(defect <= kOrthogonalLimit * unit);
+    }
+    const bool zero = status == 0 && g.q != nullptr && norm == 0.f;
+    if (status != 0 || zero) {
+      __syncthreads();
+      fill(g, matrix, zero);
+    }
     if (threadIdx.x == 0) {
       g.info[matrix] = status;
-      g.flags[matrix] = status == 0 && bad;
+      g.flags[matrix] = status == 0 && !zero && bad;
     }
   }
 }
@@ -216,19 +226,28 @@ __global__ void __launch_bounds__(256) transpose_kernel(float* q, int64_t batch,
 
 }  // namespace
 
+size_t finish_bytes(const Shape& shape) {
+  if (!shape.vectors) return 0;
+  const size_t n = shape.n, chunks = (n + kChunkRows - 1) / kChunkRows;
+  return aligned(shape.batch * 4 * n * sizeof(float)) +
+         aligned(shape.batch * chunks * n * sizeof(float4));
+}
+
 cudaError_t finish(const Shape& shape, const float* a, bool upper, const float* lambda_scaled,
                    const int* exponent, const int* status, float* lambda, float* q, int* info,
-                   int* flags, cudaStream_t stream) {
-  const int threads = shape.n > 1024 ? 256 : 512;
-  const size_t bytes = sizeof(float) * shape.n * (4 + 2 * (threads / 32));
-  if (cudaError_t error = cudaFuncSetAttribute(
-          finish_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
-      error != cudaSuccess) {
-    return error;
+                   int* flags, void* workspace, cudaStream_t stream) {
+  const int chunks = (shape.n + kChunkRows - 1) / kChunkRows;
+  Carver carver(workspace);
+  float* products = carver.take<float>(shape.batch * 4 * shape.n);
+  float4* partial = carver.take<float4>(shape.batch * chunks * shape.n);
+  const Arguments g{a,        lambda_scaled, exponent,    status,  lambda,     q,      info, flags,
+                    products, partial,       shape.batch, shape.n, shape.ld(), chunks, upper};
+  if (q != nullptr) {
+    const dim3 grid(chunks, grid_for(shape.batch, 65535));
+    multiply_basis_kernel<<<grid, 256, 0, stream>>>(g);
+    multiply_input_kernel<<<grid, 256, 0, stream>>>(g);
   }
-  const Arguments g{a,    lambda_scaled, exponent,    status,  lambda,     q,
-                    info, flags,         shape.batch, shape.n, shape.ld(), upper};
-  finish_kernel<<<grid_for(shape.batch, 132 * 4), threads, bytes, stream>>>(g);
+  judge_kernel<<<grid_for(shape.batch, 65535), 256, 0, stream>>>(g);
   return cudaGetLastError();
 }
 

@@ -14,22 +14,28 @@ enum class Route {
 
 // The chain's reductions keep the matrix on chip up to 512 (one block) and 1024 (two blocks); above
 // that the trailing matrix lives in L2 and 16 blocks share it.
-constexpr int kChainMin = 96, kOneBlockMax = 512, kTwoBlockMax = 1024, kChainMax = 1024;
+constexpr int kChainMin = 128, kOneBlockMax = 512, kTwoBlockMax = 1024, kChainMax = 2048;
+
+// The back-transform and the divide and conquer use wgmma, which only sm_90a has.
+inline bool device_has_wgmma() {
+  int device = 0, major = 0;
+  return cudaGetDevice(&device) == cudaSuccess &&
+         cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
+         major == 9;
+}
 
 inline Route route(const Shape& shape) {
   if (shape.batch == 0 || shape.n == 0) return Route::kEmpty;
   if (shape.n == 32 && shape.vectors) return Route::kSmall32;
-#ifdef CRUCIBLE_EIGH_HAVE_CHAIN
-  if (shape.n >= kChainMin && shape.n <= kChainMax) return Route::kChain;
-#endif
+  if (shape.n >= kChainMin && shape.n <= kChainMax && device_has_wgmma()) return Route::kChain;
   return Route::kGeneral;
 }
 
-enum class Reduction { kOneBlock, kTwoBlocks };
+enum class Reduction { kOneBlock, kTwoBlocks, kStreamed };
 
 inline Reduction reduction(const Shape& shape) {
   if (shape.n <= kOneBlockMax) return Reduction::kOneBlock;
-  return Reduction::kTwoBlocks;
+  return shape.n <= kTwoBlockMax ? Reduction::kTwoBlocks : Reduction::kStreamed;
 }
 
 // Blocks of the general solver as a route: more than one a multiprocessor while the matrices fit

@@ -23,11 +23,12 @@ cudaError_t eigh32(const Shape& shape, const float* a, bool upper, float* lambda
                    int* info, cudaStream_t stream);
 
 // Undoes the scaling of the eigenvalues, writes lambda [batch][n] and info, fills NaN for a
-// non-finite matrix, and sets flags[b] where A q = q L or q^T q = I fails on a random vector by
-// more than a quarter of the gates (finish.cu). q may be null: no check then.
+// non-finite matrix, and sets flags[b] where A q = q L or q^T q = I fails on random vectors by more
+// than half of the gates (finish.cu). q may be null: no check then.
 cudaError_t finish(const Shape& shape, const float* a, bool upper, const float* lambda_scaled,
                    const int* exponent, const int* status, float* lambda, float* q, int* info,
-                   int* flags, cudaStream_t stream);
+                   int* flags, void* workspace, cudaStream_t stream);
+size_t finish_bytes(const Shape& shape);
 
 // q of every matrix transposed in place: row-major to column-major (finish.cu).
 cudaError_t transpose_in_place(const Shape& shape, float* q, cudaStream_t stream);

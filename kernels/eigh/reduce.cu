@@ -12,6 +12,8 @@ size_t reduce_bytes(const Shape& shape) {
       return reduce_one_block_bytes(shape);
     case Reduction::kTwoBlocks:
       return reduce_two_blocks_bytes(shape);
+    case Reduction::kStreamed:
+      return reduce_streamed_bytes(shape);
   }
   return 0;
 }
@@ -34,6 +36,8 @@ cudaError_t reduce(const Shape& shape, const float* a, bool upper, const int* sc
       return reduce_one_block(shape, a, upper, scale_exponent, status, t, workspace, stream);
     case Reduction::kTwoBlocks:
       return reduce_two_blocks(shape, a, upper, scale_exponent, status, t, workspace, stream);
+    case Reduction::kStreamed:
+      return reduce_streamed(shape, a, upper, scale_exponent, status, t, workspace, stream);
   }
   return cudaErrorInvalidValue;
 }
