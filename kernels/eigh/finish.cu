@@ -15,8 +15,9 @@ namespace crucible::eigh {
 namespace {
 
 constexpr float kEps = 1.1920929e-7f;
-// In units of n eps (norm1(A)); half of a gate, and 0.6 of it for the two extreme columns.
-constexpr float kEigenLimit = 100.f, kExtremeLimit = 120.f, kOrthogonalLimit = 50.f;
+// In units of n eps (norm1(A)); half of a gate, and 0.8 of it for the sum of the two extreme
+// columns.
+constexpr float kEigenLimit = 100.f, kExtremeLimit = 160.f, kOrthogonalLimit = 50.f;
 
 constexpr int kChunkRows = 64;  // rows of a matrix a block of the two check passes takes
 

@@ -94,10 +94,17 @@ struct Output {
   __device__ __forceinline__ void diagonal(int j, float x) const { put(g.t.d, j, x); }
   __device__ __forceinline__ void coupling(int j, float x) const { put(g.t.e, j, x); }
   __device__ __forceinline__ void reflector_scale(int j, float x) const { put(g.t.tau, j, x); }
-  __device__ __forceinline__ void vector(int j, int row, __half x) const {
-    const int at = j - (order - g.n);
-    if (at >= 0 && g.t.v != nullptr) {
-      g.t.v[(opaque_matrix() * g.n + at) * g.ld + (row - (order - g.n))] = x;
+  // Row `row` of the reflectors of columns first .. end-1 (at most 16), from the panel in shared
+  // memory: a panel at a time, off the critical path of a column.
+  __device__ __forceinline__ void panel(int first, int end, int row, const char* from) const {
+    const int pad = order - g.n;
+    if (g.t.v == nullptr || row < pad) return;
+    __half* to = g.t.v + (opaque_matrix() * g.n + (first - pad)) * g.ld + (row - pad);
+#pragma unroll
+    for (int k = 0; k < kPanel; ++k) {
+      const int column = first + k;
+      const __half x = *(const __half*)(from + (k >> 3) * 256 + (k & 7) * 2);
+      if (column >= pad && column < end && column < row) to[static_cast<int64_t>(k) * g.ld] = x;
     }
   }
 };
@@ -566,14 +573,13 @@ __device__ __forceinline__ void columns(State& s, uint32_t (&R0)[kRegisterColumn
         const float w1 = __half2float(__float2half_rn(fmaf(ti, p1, al2)));
         if (r > j) {
           float p = y - beta * ac - S1;
-          float v = r == j + 1 ? 1.f : s.av * inv;
+          float v = r == j + 1 ? (ti == 0.f ? 0.f : 1.f) : s.av * inv;
           float ww = fmaf(ti, p, al2 * v);
           __half vh = __float2half_rn(v), wh = __float2half_rn(ww);
           char* pd = UB + (i >> 3) * 256 + (i & 7) * 2;
           *(__half*)pd = vh;
           *(__half*)(pd + 512) = wh;
           s.av = ac - S2 - (__half2float(vh) * w1 + __half2float(wh));
-          out.vector(j, r, ti == 0.f ? __half(0.f) : vh);
           if (r == j + 1) {
             out.coupling(j, beta);
             if (i < kPanel - 1) out.diagonal(j + 1, s.av);
@@ -652,6 +658,7 @@ __device__ __forceinline__ void columns(State& s, uint32_t (&R0)[kRegisterColumn
           }
         }
       }
+      if (r >= p0 - kPanel) out.panel(p0 - kPanel, p0, r, UB);
       if (r >= p0) {
         float sacc = 0;
 #pragma unroll
@@ -677,6 +684,8 @@ __device__ __forceinline__ void columns(State& s, uint32_t (&R0)[kRegisterColumn
       }
     }
   }
+  SEC;
+  if (p0 < jend && r >= p0) out.panel(p0, jend, r, UB);  // an unfinished panel
 }
 
 __device__ __forceinline__ PaddedInput input_of(const Arguments& g, int64_t matrix, int order) {

@@ -53,7 +53,7 @@ struct Arguments {
 struct Panel {  // shared memory of a block
   float v[kOwnRows][kPanel + 1], w[kOwnRows][kPanel + 1];
   char x[kPaddedMax / 16 * 64];
-  float y[2][kOwnRows], own_x[kOwnRows];
+  float y[kThreads / 32][16], own_x[kOwnRows];
   float dots[2 * kPanel], coefficient[2 * kPanel];  // V^T u, then W^T u; u = x - beta e1
   float pivot[2 * kPanel + 1];
   float sums[kPublished], warp[4], norm[kGroup], scratch[32];
@@ -110,34 +110,44 @@ __device__ void load_input(const Block& b, const PaddedInput& in) {
   }
 }
 
-// s->y[half][own row] = this half's part of A x. Warp w: block row w / 2, tiles of parity w % 2.
+// How the 16 warps share the block rows that still count: `split` warps a row.
+struct Share {
+  int first, split;  // first own block row (among the block's eight) at or below the pivot
+};
+__device__ __forceinline__ Share share_of(const Block& b, int first_tile) {
+  const int first = max(0, (first_tile - b.rank + kGroup - 1) / kGroup);
+  const int rows = (b.tiles - b.rank + kGroup - 1) / kGroup - first;
+  return {first, rows > 4 ? 2 : (rows > 2 ? 4 : (rows > 1 ? 8 : 16))};
+}
+
+// s->y[warp] = that warp's part of A x for its 16 rows.
 __device__ __forceinline__ void multiply(const Block& b, int first_tile) {
   constexpr int kFlight = 8;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, q = lane & 3;
-  const int I = b.rank + kGroup * (warp >> 1), half = warp & 1;
-  if (I >= b.tiles || I < first_tile) return;
+  const Share share = share_of(b, first_tile);
+  const int I = b.rank + kGroup * (share.first + warp / share.split), step = share.split;
+  if (I >= b.tiles) return;
   float acc[2][4] = {};
   const uint32_t xs = shared_address(b.s->x) + (g & 1) * 32 + q * 8;
   const uint4* row = b.g.tiles + static_cast<int64_t>(I) * b.tiles * 32 + lane;
-  for (int J = first_tile + half; J < b.tiles; J += 2 * kFlight) {
+  for (int J = first_tile + warp % step; J < b.tiles; J += step * kFlight) {
     uint4 f[kFlight];
 #pragma unroll
     for (int k = 0; k < kFlight; ++k) {
-      f[k] = J + 2 * k < b.tiles ? __ldcg(row + (J + 2 * k) * 32) : make_uint4(0, 0, 0, 0);
+      f[k] = J + step * k < b.tiles ? __ldcg(row + (J + step * k) * 32) : make_uint4(0, 0, 0, 0);
     }
 #pragma unroll
     for (int k = 0; k < kFlight; ++k) {
-      if (J + 2 * k < b.tiles) {
-        const uint2 x = load_shared_64(xs + (J + 2 * k) * 64);
+      if (J + step * k < b.tiles) {
+        const uint2 x = load_shared_64(xs + (J + step * k) * 64);
         const uint32_t a[4] = {f[k].x, f[k].y, f[k].z, f[k].w};
         mma(acc[k & 1], a, x.x, x.y);
       }
     }
   }
   if (q == 0) {
-    float* y = b.s->y[half] + (warp >> 1) * 16;
-    y[g] = join_x(acc[0][0] + acc[1][0], acc[0][1] + acc[1][1]);
-    y[g + 8] = join_x(acc[0][2] + acc[1][2], acc[0][3] + acc[1][3]);
+    b.s->y[warp][g] = join_x(acc[0][0] + acc[1][0], acc[0][1] + acc[1][1]);
+    b.s->y[warp][g + 8] = join_x(acc[0][2] + acc[1][2], acc[0][3] + acc[1][3]);
   }
 }
 
@@ -198,25 +208,34 @@ __device__ __forceinline__ void publish_column(Block& b, int j, int i, float av,
     b.s->own_x[b.own] = x;
     __stcg(b.g.x + b.row, x);
     tail = b.row > j + 1 ? x * x : 0.f;
-    if (b.row == j + 1) {
-      for (int k = 0; k < kPanel; ++k) {
-        __stcg(b.g.pivot + k, k < i ? b.s->v[b.own][k] : 0.f);
-        __stcg(b.g.pivot + kPanel + k, k < i ? b.s->w[b.own][k] : 0.f);
-      }
-      __stcg(b.g.pivot + 2 * kPanel, dg);
-    }
+    if (b.row == j + 1) __stcg(b.g.pivot + 2 * kPanel, dg);
   }
   tail = block_sum(tail, b.s->scratch);
   if (threadIdx.x == 0) __stcg(b.g.norm + b.rank, tail);
+  const int block_row = (j + 1) >> 4, k = threadIdx.x & (kPanel - 1);
+  if (block_row % kGroup == b.rank && threadIdx.x < 2 * kPanel) {  // the owner of row j+1
+    const int own = block_row / kGroup * 16 + ((j + 1) & 15);
+    const float entry = threadIdx.x < kPanel ? b.s->v[own][k] : b.s->w[own][k];
+    __stcg(b.g.pivot + threadIdx.x, k < i ? entry : 0.f);
+  }
 }
 
 // Step 2's input: x as halves, the pivot row, the reflector from the summed norm.
 __device__ __forceinline__ Reflector receive_column(Block& b, int j, int padded) {
   Panel* s = b.s;
-  for (int r = (j + 1) / 16 * 16 + threadIdx.x; r < padded; r += kThreads) {
-    const int e = r & 15;
+  constexpr int kRounds = kPaddedMax / kThreads;
+  const int first = (j + 1) / 16 * 16 + threadIdx.x;
+  float x[kRounds];
+#pragma unroll
+  for (int z = 0; z < kRounds; ++z) {
+    const int r = first + z * kThreads;
+    x[z] = r < padded && r > j ? __ldcg(b.g.x + r) : 0.f;
+  }
+#pragma unroll
+  for (int z = 0; z < kRounds; ++z) {
+    const int r = first + z * kThreads, e = r & 15;
     char* at = s->x + (r >> 4) * 64 + (((e & 7) >> 1) * 4 + (e >> 3) * 2 + (e & 1)) * 2;
-    store_x(at, r > j ? __ldcg(b.g.x + r) : 0.f);
+    if (r < padded) store_x(at, x[z]);
   }
   if (threadIdx.x < 2 * kPanel + 1) s->pivot[threadIdx.x] = __ldcg(b.g.pivot + threadIdx.x);
   if (threadIdx.x >= 96 && threadIdx.x < 96 + kGroup) {
@@ -245,7 +264,10 @@ __device__ __forceinline__ float multiply_and_publish(Block& b, int j, float dg)
   float y = 0, product = 0;
   if (b.own >= 0 && b.row > j) {
     const float x = s->own_x[b.own];
-    y = fmaf(dg, x, s->y[0][b.own] + s->y[1][b.own]);
+    const Share share = share_of(b, (j + 1) >> 4);
+    const int slot = ((b.own >> 4) - share.first) * share.split;
+    for (int k = 0; k < share.split; ++k) y += s->y[slot + k][b.own & 15];
+    y = fmaf(dg, x, y);
     product = x * y;
     if (b.row == j + 1) __stcg(b.g.partial + b.rank * kPublished + 2 * kPanel + 1, y);
   }
@@ -326,7 +348,9 @@ __device__ void reduce_matrix(const Arguments& args, Block& b, int64_t matrix) {
     const float dj = s->pivot[2 * kPanel], y1 = s->sums[2 * kPanel + 1];
     if (b.own >= 0 && b.row > j) {
       float s1 = 0, s2 = 0, t1 = 0, t2 = 0;
-      for (int k = 0; k < i; ++k) {
+      // Beyond column i the coefficients and the pivot row are zero.
+#pragma unroll 8
+      for (int k = 0; k < kPanel; ++k) {
         const float cv = s->coefficient[k], cw = s->coefficient[kPanel + k];
         const float v = s->v[b.own][k], w = s->w[b.own][k];
         const float pv = s->pivot[k], pw = s->pivot[kPanel + k];

@@ -76,10 +76,17 @@ struct Output {
   __device__ __forceinline__ void diagonal(int j, float x) const { put(g.t.d, j, x); }
   __device__ __forceinline__ void coupling(int j, float x) const { put(g.t.e, j, x); }
   __device__ __forceinline__ void reflector_scale(int j, float x) const { put(g.t.tau, j, x); }
-  __device__ __forceinline__ void vector(int j, int row, __half x) const {
-    const int at = j - (kOrder - g.n);
-    if (at >= 0 && g.t.v != nullptr) {
-      g.t.v[(opaque_matrix() * g.n + at) * g.ld + (row - (kOrder - g.n))] = x;
+  // Row `row` of the reflectors of columns first .. end-1 (at most 16), from the panel in shared
+  // memory: a panel at a time, off the critical path of a column.
+  __device__ __forceinline__ void panel(int first, int end, int row, const char* from) const {
+    const int pad = kOrder - g.n;
+    if (g.t.v == nullptr || row < pad) return;
+    __half* to = g.t.v + (opaque_matrix() * g.n + (first - pad)) * g.ld + (row - pad);
+#pragma unroll
+    for (int k = 0; k < kPanel; ++k) {
+      const int column = first + k;
+      const __half x = *(const __half*)(from + (k >> 3) * 256 + (k & 7) * 2);
+      if (column >= pad && column < end && column < row) to[static_cast<int64_t>(k) * g.ld] = x;
     }
   }
 };
@@ -536,14 +543,13 @@ __device__ __forceinline__ void columns(State& s, int jbeg, int jend, const Outp
           if (r > j) {
             const float ac = r == j + 1 ? s.dg[k] : __half2float(__ushort_as_half(an[k]));
             float p = y[k] - beta * ac - S1[k];
-            float v = r == j + 1 ? 1.f : s.av[k] * inv;
+            float v = r == j + 1 ? (ti == 0.f ? 0.f : 1.f) : s.av[k] * inv;
             float ww = fmaf(ti, p, al2 * v);
             __half vh = __float2half_rn(v), wh = __float2half_rn(ww);
             char* pd = UBA + 32768 * k + (i >> 3) * 256 + (i & 7) * 2;
             *(__half*)pd = vh;
             *(__half*)(pd + 512) = wh;
             s.av[k] = ac - S2[k] - (__half2float(vh) * w1 + __half2float(wh));
-            if (s.c == k) out.vector(j, r, ti == 0.f ? __half(0.f) : vh);
             if (r == j + 1 && s.c == 0) {
               out.coupling(j, beta);
               if (i < kPanel - 1) out.diagonal(j + 1, s.av[k]);
@@ -621,6 +627,11 @@ __device__ __forceinline__ void columns(State& s, int jbeg, int jend, const Outp
         }
       }
 #pragma unroll
+      for (int k = S0; k < 2; k++) {
+        const int r = ra + 512 * k;
+        if (s.c == k && r >= p0 - kPanel) out.panel(p0 - kPanel, p0, r, UBA + 32768 * k);
+      }
+#pragma unroll
       for (int k = S0; k < 2; k++)
         if (ra + 512 * k >= p0) {
           float sacc = 0;
@@ -644,6 +655,12 @@ __device__ __forceinline__ void columns(State& s, int jbeg, int jend, const Outp
         start(j + 1);
       }
     }
+  }
+  SEC;
+#pragma unroll
+  for (int k = S0; k < 2; k++) {  // an unfinished panel
+    const int r = ra + 512 * k;
+    if (s.c == k && p0 < jend && r >= p0) out.panel(p0, jend, r, UBA + 32768 * k);
   }
 }
 
