@@ -256,4 +256,5 @@ def main():
             json.dump(report, file, indent=1)
 
 
-main()
+if __name__ == "__main__":
+    main()
