@@ -1,0 +1,172 @@
+// api.cu: the C entry points: checks the arguments, lays out the workspace, queues the stages.
+#include <cstdint>
+#include <limits>
+
+#include "crucible/eigh.h"
+#include "heuristics.h"
+#include "launch.h"
+#include "pipeline.h"
+
+namespace crucible::eigh {
+namespace {
+
+thread_local int last_cuda_error = 0;
+
+struct Call {
+  const float* a;
+  float *lambda, *q;
+  int* info;
+  bool upper;
+  cudaStream_t stream;
+};
+
+// Every buffer of a route; made once with a null base to measure, once to run.
+struct Layout {
+  int *info, *exponent, *status, *flags;
+  float* lambda_scaled;
+  Tridiagonal t;
+  void *z, *stage, *resolve;
+  size_t bytes;
+
+  Layout(const Shape& shape, void* base) {
+    Carver carver(base);
+    const size_t batch = static_cast<size_t>(shape.batch), ld = shape.ld();
+    info = carver.take<int>(batch);
+    z = stage = resolve = nullptr;
+    const Route way = route(shape);
+    if (way == Route::kGeneral) {
+      stage = carver.take<char>(solve_general_bytes(shape, general_blocks_max(shape)));
+    }
+    if (way == Route::kChain) {
+      exponent = carver.take<int>(batch);
+      status = carver.take<int>(batch);
+      flags = carver.take<int>(batch);
+      lambda_scaled = carver.take<float>(batch * ld);
+      t.d = carver.take<float>(batch * ld);
+      t.e = carver.take<float>(batch * ld);
+      t.tau = carver.take<float>(batch * ld);
+      t.v = carver.take<__half>(shape.vectors ? batch * shape.n * ld : 0);
+      z = carver.take<char>(shape.vectors ? tridiagonal_z_bytes(shape) : 0);
+      size_t most = std::max(reduce_bytes(shape), tridiagonal_dc_bytes(shape));
+      most = std::max(most, finish_bytes(shape));
+      if (shape.vectors) {
+        most = std::max(most, back_transform_bytes(shape));
+        most = std::max(most, solve_general_bytes(shape, resolve_blocks_max(shape)));
+      }
+      stage = carver.take<char>(most);
+      resolve = stage;
+    }
+    bytes = carver.used();
+  }
+};
+
+#define CRUCIBLE_EIGH_TRY(call)                             \
+  if (cudaError_t error_ = (call); error_ != cudaSuccess) { \
+    return error_;                                          \
+  }
+
+cudaError_t run_chain(const Shape& shape, const Call& c, const Layout& w) {
+  CRUCIBLE_EIGH_TRY(scale(shape, c.a, c.upper, w.exponent, w.status, c.stream));
+  CRUCIBLE_EIGH_TRY(reduce(shape, c.a, c.upper, w.exponent, w.status, w.t, w.stage, c.stream));
+  CRUCIBLE_EIGH_TRY(tridiagonal_dc(shape, w.t.d, w.t.e, w.lambda_scaled, w.z, w.stage, c.stream));
+  if (shape.vectors) {
+    CRUCIBLE_EIGH_TRY(back_transform(shape, w.z, w.t, c.q, w.stage, c.stream));
+  }
+  CRUCIBLE_EIGH_TRY(finish(shape, c.a, c.upper, w.lambda_scaled, w.exponent, w.status, c.lambda,
+                           c.q, c.info, w.flags, w.stage, c.stream));
+  if (!shape.vectors) return cudaSuccess;
+  return solve_general(shape, c.a, c.upper, c.lambda, c.q, c.info, w.flags,
+                       resolve_blocks_max(shape), w.resolve, c.stream);
+}
+
+cudaError_t run(const Shape& shape, Call c, void* workspace, bool column_major) {
+  const Layout w(shape, workspace);
+  if (c.info == nullptr) c.info = w.info;
+  cudaError_t error = cudaSuccess;
+  switch (route(shape)) {
+    case Route::kEmpty:
+      return cudaSuccess;
+    case Route::kSmall32:
+      error = eigh32(shape, c.a, c.upper, c.lambda, c.q, c.info, c.stream);
+      break;
+    case Route::kGeneral:
+      error = solve_general(shape, c.a, c.upper, c.lambda, c.q, c.info, nullptr,
+                            general_blocks_max(shape), w.stage, c.stream);
+      break;
+    case Route::kChain:
+      error = run_chain(shape, c, w);
+      break;
+  }
+  if (error == cudaSuccess && column_major && c.q != nullptr) {
+    error = transpose_in_place(shape, c.q, c.stream);
+  }
+  return error;
+}
+
+// False where the sizes are negative or a byte count would not fit 63 bits.
+bool shape_from(int64_t n, int64_t batch, int flags, Shape* shape) {
+  if (n < 0 || batch < 0 || n > std::numeric_limits<int>::max() / 64) return false;
+  if ((flags & ~7) != 0) return false;
+  if (n > 0 && batch > std::numeric_limits<int64_t>::max() / 64 / n / n) return false;
+  *shape = Shape{batch, static_cast<int>(n), (flags & CRUCIBLE_EIGH_VALUES_ONLY) == 0};
+  return true;
+}
+
+}  // namespace
+}  // namespace crucible::eigh
+
+using namespace crucible::eigh;  // NOLINT: the C functions below are the namespace's face
+
+extern "C" crucible_eigh_status crucible_eigh_workspace(int64_t n, int64_t batch, int flags,
+                                                        size_t* bytes) {
+  Shape shape;
+  if (bytes == nullptr || !shape_from(n, batch, flags, &shape)) {
+    return CRUCIBLE_EIGH_INVALID_ARGUMENT;
+  }
+  *bytes = route(shape) == Route::kEmpty ? 0 : Layout(shape, nullptr).bytes;
+  return CRUCIBLE_EIGH_OK;
+}
+
+extern "C" crucible_eigh_status crucible_eigh(int64_t n, int64_t batch, const float* a,
+                                              float* lambda, float* q, int32_t* info,
+                                              void* workspace, size_t workspace_bytes, int flags,
+                                              crucible_eigh_stream stream) {
+  Shape shape;
+  size_t needed = 0;
+  if (crucible_eigh_workspace(n, batch, flags, &needed) != CRUCIBLE_EIGH_OK ||
+      !shape_from(n, batch, flags, &shape)) {
+    return CRUCIBLE_EIGH_INVALID_ARGUMENT;
+  }
+  if (route(shape) == Route::kEmpty) return CRUCIBLE_EIGH_OK;
+  if (a == nullptr || lambda == nullptr || (shape.vectors && q == nullptr)) {
+    return CRUCIBLE_EIGH_INVALID_ARGUMENT;
+  }
+  if (workspace_bytes < needed || (needed > 0 && workspace == nullptr)) {
+    return CRUCIBLE_EIGH_WORKSPACE_TOO_SMALL;
+  }
+  const bool column_major = (flags & CRUCIBLE_EIGH_COLUMN_MAJOR) != 0;
+  // The upper triangle of a column-major matrix is the lower one of the same bytes row-major.
+  const bool upper = ((flags & CRUCIBLE_EIGH_UPPER) != 0) != column_major;
+  const Call call{a, lambda, shape.vectors ? q : nullptr, info, upper, stream};
+  const cudaError_t error = run(shape, call, workspace, column_major);
+  if (error == cudaSuccess) return CRUCIBLE_EIGH_OK;
+  last_cuda_error = static_cast<int>(error);
+  return CRUCIBLE_EIGH_CUDA_ERROR;
+}
+
+extern "C" int crucible_eigh_last_cuda_error(void) { return last_cuda_error; }
+
+extern "C" const char* crucible_eigh_status_string(crucible_eigh_status status) {
+  switch (status) {
+    case CRUCIBLE_EIGH_OK:
+      return "ok";
+    case CRUCIBLE_EIGH_INVALID_ARGUMENT:
+      return "invalid argument: a size is negative or too large, a flag is unknown, or a needed "
+             "pointer is null";
+    case CRUCIBLE_EIGH_WORKSPACE_TOO_SMALL:
+      return "workspace too small: ask crucible_eigh_workspace() with the same n, batch and flags";
+    case CRUCIBLE_EIGH_CUDA_ERROR:
+      return "CUDA error: see crucible_eigh_last_cuda_error()";
+  }
+  return "unknown status";
+}

@@ -1,0 +1,307 @@
+// dc_deflate.cuh: deflation (LAPACK slaed2 tests), rotation of deflated pairs, compaction.
+#pragma once
+
+#include "dc_node.cuh"
+
+namespace crucible::eigh {
+namespace dc {
+
+// ---------------------------------------------------------------- deflation
+__device__ __forceinline__ unsigned okey(float f) {
+  unsigned u = __float_as_uint(f);
+  return u ^ ((u >> 31) ? 0xffffffffu : 0x80000000u);
+}
+__device__ __forceinline__ u64 scan_excl(u64 v, u64* sh, u64& tot) {  // sh[33]
+  int ln = threadIdx.x & 31, wp = threadIdx.x >> 5, nw = blockDim.x >> 5;
+  u64 x = v;
+  for (int o = 1; o < 32; o <<= 1) {
+    u64 y = __shfl_up_sync(~0u, x, o);
+    if (ln >= o) x += y;
+  }
+  __syncthreads();
+  if (ln == 31) sh[wp] = x;
+  __syncthreads();
+  if (wp == 0) {
+    u64 t = ln < nw ? sh[ln] : 0, s = t;
+    for (int o = 1; o < 32; o <<= 1) {
+      u64 y = __shfl_up_sync(~0u, s, o);
+      if (ln >= o) s += y;
+    }
+    if (ln < nw) sh[ln] = s - t;
+    if (ln == 31) sh[32] = s;
+  }
+  __syncthreads();
+  tot = sh[32];
+  return sh[wp] + x - v;
+}
+__device__ __forceinline__ void bitonic(u64* key, int P) {
+  for (int k = 2; k <= P; k <<= 1)
+    for (int j = k >> 1; j > 0; j >>= 1) {
+      __syncthreads();
+      for (int t = threadIdx.x; t < P / 2; t += blockDim.x) {
+        int i = 2 * t - (t & (j - 1)), l = i + j;
+        u64 a = key[i], c = key[l];
+        if ((a > c) == ((i & k) == 0)) {
+          key[i] = c;
+          key[l] = a;
+        }
+      }
+    }
+  __syncthreads();
+}
+
+// ---------------------------------------------------------------- rotate deflated columns in
+// place; copy re-entering parked columns into the current buffer
+__device__ __forceinline__ float2 ldz(const half* Z, long row, int n, int r, bool valid) {
+  return valid ? __half22float2(*(const half2*)(Z + row * n + r)) : make_float2(0.f, 0.f);
+}
+template <int PF>
+__device__ __forceinline__ void rot_body(const WS& w, const Node& nd, int n, int pa, int ncopy,
+                                         int nruns, int wp, int nw) {
+  const int m = nd.end - nd.base, ln = threadIdx.x & 31, nch = (m + 63) / 64;
+  for (int it = wp; it < nruns * nch; it += nw) {
+    int run = it / nch, r = (it - run * nch) * 64 + 2 * ln;
+    bool ok = r < m;
+    int un = (nd.base + r) >> 3;
+    auto ld = [&](int g) {
+      bool v = ok && un >= ((g >> 12) & 255) && un <= ((g >> 20) & 255);
+      return ldz(w.Z[(g >> 11) & 1] + nd.base, nd.off + (g & 2047), n, r, v);
+    };
+    int p = w.heads[nd.off + run];
+    int sg = w.gslot[nd.off + p];
+    float2 v = ld(sg);
+    int nj = w.gnext[nd.off + p];
+    while (nj >= 0) {  // prefetch window of PF links
+      int sl[PF];
+      float c[PF], s[PF];
+      float2 u[PF];
+      int cntl = 0;
+#pragma unroll
+      for (int i = 0; i < PF; i++) {
+        if (nj >= 0) {
+          c[i] = w.gc[nd.off + p];
+          s[i] = w.gs[nd.off + p];
+          sl[i] = w.gslot[nd.off + nj];
+          u[i] = ld(sl[i]);
+          p = nj;
+          nj = w.gnext[nd.off + p];
+          cntl++;
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < PF; i++)
+        if (i < cntl) {
+          float2 o = make_float2(c[i] * v.x + s[i] * u[i].x, c[i] * v.y + s[i] * u[i].y);
+          if (ok)
+            *(half2*)(w.Z[(sg >> 11) & 1] + (nd.off + (sg & 2047)) * n + nd.base + r) =
+                __float22half2_rn(o);
+          v = make_float2(c[i] * u[i].x - s[i] * v.x, c[i] * u[i].y - s[i] * v.y);
+          sg = sl[i];
+        }
+    }
+    if (ok) *(half2*)(w.Z[pa] + (nd.off + (sg & 2047)) * n + nd.base + r) = __float22half2_rn(v);
+  }
+  for (int it = wp; it < ncopy; it += nw) {
+    int g = w.dl[nd.off + it];
+    long ro = (nd.off + (g & 2047)) * n;
+    for (int un = ((g >> 12) & 255) + ln; un <= ((g >> 20) & 255); un += 32)
+      *(uint4*)(w.Z[pa] + ro + 8 * un) = *(const uint4*)(w.Z[pa ^ 1] + ro + 8 * un);
+  }
+}
+__global__ void __launch_bounds__(128) k_rotcopy(WS w, int n, int NL, int lw, int pa) {
+  Node nd = node(n, NL, lw, blockIdx.x);
+  int ncopy = w.cnt[nd.id * 8 + 3], nruns = w.cnt[nd.id * 8 + 4];
+  if (ncopy + nruns == 0) return;
+  rot_body<8>(w, nd, n, pa, ncopy, nruns, blockIdx.y * 4 + (threadIdx.x >> 5), gridDim.y * 4);
+}
+enum { FD = 1 << 20, FR = 1 << 21, FH = 1 << 22, FT = 1 << 23 };
+template <int E>
+__global__ void __launch_bounds__(1024) k_deflate(WS w, int n, int NL, int lw, int pa, int fused) {
+  extern __shared__ __align__(16) char sm[];
+  __shared__ u64 sh[33];
+  __shared__ float red[33];
+  Node nd = node(n, NL, lw, blockIdx.x);
+  const int m = nd.end - nd.base, n1 = nd.mid - nd.base, P = blockDim.x * E, tid = threadIdx.x;
+  u64* key = (u64*)sm;
+  float *sd = (float*)(key + P), *sz = sd + P, *sf = sz + P, *sl = sf + P, *rc = sl + P,
+        *rs = rc + P;
+  int *ss = (int*)(rs + P), *kl = ss + P, *nx = kl + P;
+  float ev = w.e[(long)nd.b * (n - 1) + nd.mid - 1], rho = 2.f * fabsf(ev),
+        sg = ev < 0.f ? -0.70710678f : 0.70710678f;
+  float mx = 0.f;
+  for (int i = tid; i < P; i += blockDim.x) {
+    if (i < m) {
+      float l = w.lam[nd.off + i],
+            z = i < n1 ? 0.70710678f * w.L[nd.off + i] : sg * w.F[nd.off + i];
+      mx = fmaxf(mx, fmaxf(fabsf(l), fabsf(z)));
+      rc[i] = l;
+      rs[i] = z;
+      key[i] = ((u64)okey(l) << 32) | i;
+    } else
+      key[i] = ~0ull;
+  }
+  for (int o = 16; o; o >>= 1) mx = fmaxf(mx, __shfl_xor_sync(~0u, mx, o));
+  if ((tid & 31) == 0) red[tid >> 5] = mx;
+  bitonic(key, P);
+  mx = 0.f;
+  for (int i = 0; i < (int)(blockDim.x >> 5); i++) mx = fmaxf(mx, red[i]);
+  const float tol = 8.f * 5.9604645e-8f * mx;
+  u64 v = 0, tot;
+#pragma unroll
+  for (int q = 0; q < E; q++) {
+    int p = tid * E + q;
+    if (p < m) {
+      int i = (int)(key[p] & 0xffffffffu);
+      float z = rs[i];
+      sd[p] = rc[i];
+      sz[p] = z;
+      sf[p] = i < n1 ? w.F[nd.off + i] : 0.f;
+      sl[p] = i < n1 ? 0.f : w.L[nd.off + i];
+      int ty = i < n1 ? 1 : 2;
+      bool kp = rho * fabsf(z) > tol;
+      ss[p] = i | ty << 16 | ty << 18 | (kp ? 0 : FD);
+      nx[p] = -1;
+      v += kp;
+    }
+  }
+  u64 ex = scan_excl(v, sh, tot);
+  int nk = (int)tot;
+#pragma unroll
+  for (int q = 0; q < E; q++) {
+    int p = tid * E + q;
+    if (p < m && !(ss[p] & FD)) kl[ex++] = p;
+  }
+  __syncthreads();
+  int hd[E];
+#pragma unroll
+  for (int q = 0; q < E; q++) {
+    int t = tid * E + q;
+    hd[q] = 0;
+    if (t < nk) hd[q] = t == 0 || sd[kl[t]] - sd[kl[t - 1]] > 2.f * tol;
+  }
+  __syncthreads();
+#pragma unroll
+  for (int q = 0; q < E; q++) {
+    int t = tid * E + q;
+    if (t < nk && hd[q]) kl[t] |= 1 << 16;
+  }
+  __syncthreads();
+#pragma unroll
+  for (int q = 0; q < E; q++)
+    if (hd[q]) {
+      int t = tid * E + q, pj = kl[t] & 0xffff;
+      bool chained = false;
+      float zj = sz[pj], dj = sd[pj];
+      for (t++; t < nk; t++) {
+        int nj = kl[t];
+        if (nj >> 16) break;
+        float c = sz[nj], s = zj, r2 = c * c + s * s, ri = rsqrtf(r2);
+        ri = ri * (1.5f - 0.5f * r2 * ri * ri);
+        float dn = sd[nj], tt = dn - dj, zn = c;
+        c *= ri;
+        s = -s * ri;
+        if (fabsf(tt * c * s) <= tol) {
+          zn = r2 * ri;
+          sz[nj] = zn;
+          sz[pj] = 0.f;
+          rc[pj] = c;
+          rs[pj] = s;
+          nx[pj] = nj;
+          float x = sf[pj], y = sf[nj];
+          sf[pj] = c * x + s * y;
+          sf[nj] = c * y - s * x;
+          x = sl[pj];
+          y = sl[nj];
+          sl[pj] = c * x + s * y;
+          sl[nj] = c * y - s * x;
+          sd[pj] = dj * c * c + dn * s * s;
+          dn = dj * s * s + dn * c * c;
+          sd[nj] = dn;
+          int tp = (ss[pj] | ss[nj]) & (3 << 18);
+          ss[nj] |= tp | FT;
+          ss[pj] |= tp | FD | FR | (chained ? 0 : FH);
+          chained = true;
+        } else
+          chained = false;
+        pj = nj;
+        zj = zn;
+        dj = dn;
+      }
+    }
+  __syncthreads();
+
+  v = 0;
+  int mt[E];
+#pragma unroll
+  for (int q = 0; q < E; q++) {
+    int p = tid * E + q;
+    mt[q] = 0;
+    if (p < m) {
+      int f = ss[p];
+      mt[q] = w.meta[nd.off + (f & 0xffff)];
+      if (f & FD)
+        v += (f & FR) && (f & FH) ? 1ull << 48 : 0ull;
+      else
+        v += 1ull + ((f >> 18) & 1 ? 1ull << 12 : 0ull) + ((f >> 19) & 1 ? 1ull << 24 : 0ull) +
+             (!(f & FT) && ((mt[q] >> 11) & 1) != pa ? 1ull << 36 : 0ull);
+    }
+  }
+  ex = scan_excl(v, sh, tot);
+  const int full = (nd.base >> 3) << 12 | ((nd.end >> 3) - 1) << 20;
+#pragma unroll
+  for (int q = 0; q < E; q++) {
+    int p = tid * E + q;
+    if (p < m) {
+      int f = ss[p], slot = f & 0xffff, k = ex & 4095, kt = (ex >> 12) & 4095,
+          kb = (ex >> 24) & 4095, kc = (ex >> 36) & 4095, kh = (ex >> 48) & 4095;
+      if (f & (FR | FT)) {
+        w.gslot[nd.off + p] = slot | mt[q];
+        w.gnext[nd.off + p] = nx[p];
+      }
+      if (f & FD) {
+        w.lam[nd.off + slot] = sd[p];
+        w.F[nd.off + slot] = sf[p];
+        w.L[nd.off + slot] = sl[p];
+        if (f & FR) {
+          w.gc[nd.off + p] = rc[p];
+          w.gs[nd.off + p] = rs[p];
+          w.meta[nd.off + slot] = (mt[q] & 2048) | full;
+          if (f & FH) {
+            w.heads[nd.off + kh] = p;
+            ex += 1ull << 48;
+          }
+        }
+      } else {
+        int cm = slot | pa << 11 | ((f & FT) ? full : (mt[q] & ~4095));
+        if (!(f & FT) && ((mt[q] >> 11) & 1) != pa) {
+          w.dl[nd.off + kc] = slot | mt[q];
+          ex += 1ull << 36;
+        }
+        w.cd[nd.off + k] = sd[p];
+        w.cz[nd.off + k] = sz[p];
+        w.cF[nd.off + k] = sf[p];
+        w.cL[nd.off + k] = sl[p];
+        w.cslot[nd.off + k] = cm;
+        ex += 1;
+        const float4 pk = make_float4(sd[p], sz[p], __int_as_float(cm), 0.f);
+        if ((f >> 18) & 1) {
+          w.tp[nd.off + kt] = pk;
+          ex += 1ull << 12;
+        }
+        if ((f >> 19) & 1) {
+          w.bp[nd.off + kb] = pk;
+          ex += 1ull << 24;
+        }
+      }
+    }
+  }
+  if (tid < 5) w.cnt[nd.id * 8 + tid] = (tot >> (12 * tid)) & 4095;
+  if (tid == 5) w.rho[nd.id] = rho;
+  int ncopy = (int)((tot >> 36) & 4095), nruns = (int)((tot >> 48) & 4095);
+  if (fused && ncopy + nruns > 0) {
+    __syncthreads();
+    rot_body<4>(w, nd, n, pa, ncopy, nruns, tid >> 5, blockDim.x >> 5);
+  }
+}
+}  // namespace dc
+}  // namespace crucible::eigh
