@@ -255,16 +255,12 @@ struct Scores {
   bool ascending = true;
 };
 
-// X = Q1^T Q column by column, so that the residual is T X - X L up to the size-preserving Q1.
-Scores score(const Problem& p, const float* lambda, const float* q, const Reflectors& r, int ld) {
-  const int n = static_cast<int>(p.d.size());
-  std::vector<double> x(size_t(n) * n);  // x[j * n + i]: entry i of vector j
-  for (int i = 0; i < n; ++i)
-    for (int j = 0; j < n; ++j) x[size_t(j) * n + i] = q[size_t(i) * n + j];
-  Scores s;
-  for (int k = 0; k + 2 < n; ++k) {
+// Applies H_0 H_1 ... (or, backwards, its transpose ... H_1 H_0) to the n contiguous vectors in x.
+void apply(const Reflectors& r, int n, int ld, bool transposed, std::vector<double>& x) {
+  std::vector<double> v(n, 0.0);
+  for (int step = 0; step + 2 < n; ++step) {
+    const int k = transposed ? step : n - 3 - step;
     if (r.tau[k] == 0) continue;
-    std::vector<double> v(n, 0.0);
     double square = 0;
     for (int i = k + 1; i < n; ++i) {
       v[i] = __half2float(r.v[size_t(k) * ld + i]);
@@ -278,20 +274,46 @@ Scores score(const Problem& p, const float* lambda, const float* q, const Reflec
       for (int i = k + 1; i < n; ++i) xj[i] -= dot * v[i];
     }
   }
-  const double norm = norm1(p);
-  double residual = 0, largest = 0, error = 0;
+}
+
+double column_norm(const std::vector<double>& x, int n) {
+  double norm = 0;
+  for (int j = 0; j < n; ++j) {
+    double sum = 0;
+    for (int i = 0; i < n; ++i) sum += std::fabs(x[size_t(j) * n + i]);
+    if (!(sum <= norm)) norm = std::isnan(sum) ? INFINITY : sum;
+  }
+  return norm;
+}
+
+// Residual of A = Q1 T Q1^T as the gate measures it: Q1 (T X - X L) with X = Q1^T Q, over norm1(A).
+Scores score(const Problem& p, const float* lambda, const float* q, const Reflectors& r, int ld) {
+  const int n = static_cast<int>(p.d.size());
+  std::vector<double> x(size_t(n) * n);  // x[j * n + i]: entry i of vector j
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j < n; ++j) x[size_t(j) * n + i] = q[size_t(i) * n + j];
+  Scores s;
+  apply(r, n, ld, true, x);
+  std::vector<double> rest(size_t(n) * n), a(size_t(n) * n, 0.0);
   for (int j = 0; j < n; ++j) {
     const double* xj = &x[size_t(j) * n];
-    double sum = 0;
     for (int i = 0; i < n; ++i) {
       double y = (double(p.d[i]) - double(lambda[j])) * xj[i];
       if (i) y += double(p.e[i - 1]) * xj[i - 1];
       if (i + 1 < n) y += double(p.e[i]) * xj[i + 1];
-      sum += std::fabs(y);
+      rest[size_t(j) * n + i] = y;
     }
-    residual = std::isnan(sum) ? INFINITY : std::max(residual, sum);
+    a[size_t(j) * n + j] = p.d[j];
+    if (j + 1 < n) a[size_t(j) * n + j + 1] = a[size_t(j + 1) * n + j] = p.e[j];
     if (j && !(lambda[j] >= lambda[j - 1])) s.ascending = false;
   }
+  apply(r, n, ld, false, rest);
+  apply(r, n, ld, false, a);
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j < i; ++j) std::swap(a[size_t(j) * n + i], a[size_t(i) * n + j]);
+  apply(r, n, ld, false, a);
+  const double norm = column_norm(a, n), residual = column_norm(rest, n);
+  double largest = 0, error = 0;
   const std::vector<double> reference = eigenvalues(p);
   for (int j = 0; j < n; ++j) {
     const double gap = std::fabs(double(lambda[j]) - reference[j]);
