@@ -64,7 +64,7 @@ struct Event {
 };
 
 // A job of the device's queue (gpu_runner writes the table).
-struct JobRow {
+struct LoggedJob {
   std::string id, device, argv, mission, outcome;
   std::int64_t queued_ms = 0;
   std::optional<std::int64_t> started_ms, ended_ms;
@@ -109,7 +109,7 @@ class Store {
                     const std::string& text);
   Result<std::vector<Event>> Events(const std::string& campaign, std::int64_t after_id);
 
-  Result<std::vector<JobRow>> Jobs();                          // newest first; none without the table
+  Result<std::vector<LoggedJob>> Jobs();                          // newest first; none without the table
 
   Result<std::string> Meta(const std::string& name);           // "" when unset
   Result<> SetMeta(const std::string& name, const std::string& value);

@@ -196,8 +196,8 @@ Result<std::vector<Event>> Store::Events(const std::string& campaign, std::int64
   }
 }
 
-Result<std::vector<JobRow>> Store::Jobs() {
-  std::vector<JobRow> jobs;
+Result<std::vector<LoggedJob>> Store::Jobs() {
+  std::vector<LoggedJob> jobs;
   CRUCIBLE_ASSIGN(Statement table, impl_->Prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' "
                                                   "AND name = 'jobs'"));
   CRUCIBLE_ASSIGN(const bool there, table.Step());

@@ -65,7 +65,7 @@ std::string Cost(const DashboardInput& input, const std::vector<CaseTimes>& case
   double gained_us = 0, device_s = 0;
   for (const CaseTimes& item : cases)
     gained_us += std::max(0.0, item.first->median_us - item.newest->median_us);
-  for (const JobRow& job : input.jobs)
+  for (const LoggedJob& job : input.jobs)
     if (job.started_ms && job.ended_ms)
       device_s += static_cast<double>(*job.ended_ms - *job.started_ms) / 1000;
   if (gained_us <= 0) return Tile("–", "cost per accepted us: nothing gained yet");
@@ -186,7 +186,7 @@ std::string Recent(const DashboardInput& input) {
 
 std::string Queue(const DashboardInput& input) {
   std::vector<std::vector<std::string>> rows;
-  for (const JobRow& job : input.jobs) {
+  for (const LoggedJob& job : input.jobs) {
     if (rows.size() == kRows) break;
     const std::string state = job.ended_ms ? job.outcome : job.started_ms ? "running" : "waiting";
     rows.push_back({Escaped(job.id), Escaped(job.device), Escaped(job.mission), Escaped(state),
