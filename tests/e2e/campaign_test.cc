@@ -38,8 +38,10 @@ TEST_F(CampaignTest, FindsRealImprovementsAndMergesOnlyThem) {
   ASSERT_GE(landed.size(), 2u) << "a mission's own win and its merge: " << run.err;
   int merges = 0;
   for (const json& entry : landed) {
-    for (const json& item : entry["cases"])
-      if (item["role"] == "claim") EXPECT_LT(item["ratio"].get<double>(), 1.0) << entry;
+    for (const json& item : entry["cases"]) {
+      if (item["role"] != "claim") continue;
+      EXPECT_LT(item["ratio"].get<double>(), 1.0) << entry;
+    }
     merges += entry["author"] == "orchestrator";
     EXPECT_FALSE(entry["conditions"].empty()) << entry;
     EXPECT_FALSE(entry["evidence"].empty()) << entry;
