@@ -31,9 +31,22 @@ class CampaignTest : public CampaignFixture {
 };
 
 TEST_F(CampaignTest, FindsRealImprovementsAndMergesOnlyThem) {
-  const std::string before = Git({"rev-parse", "main"});
-  const Captured run = Crucible({"campaign", "launch", "examples/transpose/campaign.toml"});
-  ASSERT_TRUE(run.status.ok()) << run.err;
+  std::string before = Git({"rev-parse", "main"});
+  // On a busy machine a short campaign may end with "inconclusive" alone, and should: then another
+  // one follows on the same log, which measures again what was left open.
+  Captured run;
+  for (int attempt = 1; attempt <= 3; ++attempt) {
+    if (attempt > 1) {
+      const std::string last = attempt == 2 ? "transpose" : "transpose2";
+      Replace("examples/transpose/campaign.toml", "name = \"" + last + "\"",
+              fmt::format("name = \"transpose{}\"", attempt));
+      Commit("Another campaign");
+      before = Git({"rev-parse", "main"});
+    }
+    run = Crucible({"campaign", "launch", "examples/transpose/campaign.toml"});
+    ASSERT_TRUE(run.status.ok()) << run.err;
+    if (run.out.find(" 0 merges landed") == std::string::npos) break;
+  }
   const json landed = Query({"--kind", "win"});
   ASSERT_GE(landed.size(), 2u) << "a mission's own win and its merge: " << run.err;
   int merges = 0;
@@ -161,11 +174,16 @@ TEST_F(CampaignTest, ASlowdownOfAnotherCaseIsCaughtByTheRatchet) {
       "sed -i 's/kBlock = 2;/kBlock = 1;/' examples/transpose/tuning.h\n"
       "sed -i \"s/  return 0;/  if (n == $slow) for (int k = 0; k < 40; ++k) for (long i = 0; i < 1L * n * n; ++i) "
       "{ volatile float x = in[i]; (void)x; }\\n  return 0;/\" examples/transpose/transpose.cc\n"
-      "git -c user.name=a -c user.email=a@b commit -qam uneven\n");
+      "git -c user.name=a -c user.email=a@b commit -qam uneven\n",
+      3);
   const std::string start = Git({"rev-parse", "main"});
   const Captured run = Crucible({"campaign", "launch", "scripted.toml"});
   ASSERT_TRUE(run.status.ok()) << run.err;
-  EXPECT_EQ(OnlyMission()["merge_outcome"], "ratchet_failed") << OnlyMission();
+  // Three missions bring the same commit: noise may leave one merge undecided, never let one in.
+  const json missions = json::parse(Crucible({"mission", "list", "--json"}).out, nullptr, false);
+  int caught = 0;
+  for (const json& mission : missions) caught += mission["merge_outcome"] == "ratchet_failed";
+  EXPECT_GE(caught, 1) << missions;
   EXPECT_EQ(Git({"rev-parse", "main"}), start);
   ExpectTidy();
 }
