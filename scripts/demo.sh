@@ -43,6 +43,6 @@ echo
 "$crucible" dashboard --target eigh_cpu --out "$place/dashboard.html"
 echo
 echo "merges on the demo's main: git -C build/demo/crucible log --first-parent --oneline main"
-git log --first-parent --oneline main | head -12
+git log -12 --first-parent --oneline main
 echo
 echo "dashboard: $place/dashboard.html"
