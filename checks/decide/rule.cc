@@ -88,7 +88,7 @@ Decision Comparison::End(Verdict verdict, Evidence evidence, std::string reason)
 
 std::optional<std::string> Comparison::Unfit(const Evidence& evidence) const {
   if (evidence.throttled > rule_.throttled_share_max * evidence.rounds)
-    return fmt::format("the device was held back (heat or power) in {} of {} rounds",
+    return fmt::format("the device was held back (heat, power or a neighbour) in {} of {} rounds",
                        evidence.throttled, evidence.rounds);
   const double drift_limit =
       std::max(rule_.control_floor, rule_.control_share * std::fabs(evidence.estimate.center));

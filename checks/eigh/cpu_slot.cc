@@ -27,7 +27,12 @@ constexpr double kPrepareFlops = 4e9;
 constexpr double kFlopsPerEntryTimesN = 12;  // making, solving and judging: about 12 n^3 a matrix
 // A full sweep of the last-level cache goes before a call (or a slot) this many times as long.
 constexpr std::int64_t kSweepWorth = 5;
-constexpr double kStealLimit = 0.05;  // share of the CPUs that marks a slot as throttled
+// A slot is throttled when somebody else had more than this share of the CPUs. The counter's tick is
+// 10 ms, so in a short slot one or two of them say nothing about a share.
+constexpr double kStealLimit = 0.05;
+constexpr std::int64_t kFewestStealTicks = 3;
+// The median is taken over calls that were not preempted, where there are enough of them.
+constexpr std::size_t kFewestUndisturbed = 3;
 
 std::int64_t InputCount(const EighCase& c) {
   const double entries = static_cast<double>(c.batch * c.n * c.n);
@@ -61,6 +66,7 @@ struct CpuHarness::Prepared {
 struct CpuHarness::SlotTimes {
   std::int64_t budget_ns = 0;
   std::vector<std::int64_t> call_ns;
+  std::vector<std::int64_t> undisturbed_ns;  // of those, the ones that kept their CPUs throughout
   std::int64_t background_ns = 0;  // CPU time other threads spent between calls
 };
 
@@ -115,9 +121,12 @@ std::string CpuHarness::TimedCall(SlotTimes* times, bool full_gates) {
       times->call_ns.empty() ? std::max(p.last_call_ns, times->budget_ns) : p.last_call_ns;
   if (!ColdCache::CanFlush() || carries_ns > kSweepWorth * sweep_ns) cold_->Sweep();
 
+  const std::int64_t preemptions_before = Preemptions();
   const CallReport report = solver_->Solve(batch, n, p.variant, /*cold=*/true, &p.answer);
+  const bool preempted = Preemptions() != preemptions_before;
   const std::int64_t others_before = OtherThreadsCpuNs();
   times->call_ns.push_back(report.elapsed_ns);
+  if (!preempted) times->undisturbed_ns.push_back(report.elapsed_ns);
   p.last_call_ns = report.elapsed_ns;
   if (!report.violation.empty()) return report.violation;
 
@@ -165,8 +174,10 @@ Result<Json> CpuHarness::Slot(const Json& request) {
   const double capacity_ns =
       static_cast<double>(wall_ns) * static_cast<double>(AllowedCpus().size());
   const double steal = static_cast<double>(during.steal_ticks) * 1e7 / capacity_ns;
+  const bool enough = times.undisturbed_ns.size() >= kFewestUndisturbed;
   return Json{{"calls", times.call_ns.size()},
-              {"median_us", Median(times.call_ns) / 1e3},
+              {"undisturbed", times.undisturbed_ns.size()},
+              {"median_us", Median(enough ? times.undisturbed_ns : times.call_ns) / 1e3},
               {"mean_us", static_cast<double>(sum_ns) / 1e3 / times.call_ns.size()},
               {"min_us", *std::min_element(times.call_ns.begin(), times.call_ns.end()) / 1e3},
               {"wall_us", static_cast<double>(wall_ns) / 1e3},
@@ -175,7 +186,8 @@ Result<Json> CpuHarness::Slot(const Json& request) {
               {"steal", steal},
               {"preemptions", during.preemptions},
               {"verified", reason.empty()},
-              {"throttled", steal > kStealLimit || during.thermal_throttles > 0},
+              {"throttled", (steal > kStealLimit && during.steal_ticks >= kFewestStealTicks) ||
+                                during.thermal_throttles > 0},
               {"clock", ClockPolicy()},
               {"reason", reason}};
 }

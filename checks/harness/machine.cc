@@ -131,9 +131,7 @@ Disturbance ReadDisturbance() {
   cpu >> label;
   for (int field = 1; field <= 8 && cpu >> ticks; ++field)
     if (field == 8) counters.steal_ticks = ticks;
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  counters.preemptions = usage.ru_nivcsw;
+  counters.preemptions = Preemptions();
   for (const int number : AllowedCpus())
     counters.thermal_throttles +=
         ToInteger(Peek(CpuPath(number, "thermal_throttle/core_throttle_count")), 0);
@@ -143,6 +141,12 @@ Disturbance ReadDisturbance() {
 Disturbance operator-(const Disturbance& after, const Disturbance& before) {
   return {after.steal_ticks - before.steal_ticks, after.preemptions - before.preemptions,
           after.thermal_throttles - before.thermal_throttles};
+}
+
+std::int64_t Preemptions() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_nivcsw;
 }
 
 std::int64_t OtherThreadsCpuNs() {

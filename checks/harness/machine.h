@@ -38,6 +38,9 @@ struct Disturbance {
 Disturbance ReadDisturbance();
 Disturbance operator-(const Disturbance& after, const Disturbance& before);
 
+// Involuntary context switches of this process so far: cheap enough to ask around every call.
+std::int64_t Preemptions();
+
 // CPU time of the whole process less that of the calling thread.
 std::int64_t OtherThreadsCpuNs();
 
