@@ -23,7 +23,7 @@ using Json = nlohmann::json;
 
 constexpr double kInputBytesTarget = 256e6;
 constexpr std::int64_t kMostInputs = 8;
-constexpr double kPrepareFlops = 4e9;
+constexpr double kPrepareFlops = 1.5e9;
 constexpr double kFlopsPerEntryTimesN = 12;  // making, solving and judging: about 12 n^3 a matrix
 // A full sweep of the last-level cache goes before a call (or a slot) this many times as long.
 constexpr std::int64_t kSweepWorth = 5;
