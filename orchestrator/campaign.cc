@@ -153,7 +153,6 @@ Result<CampaignSummary> Campaign::Impl::Run() {
   if (now && now->state == "paused") state = "paused";
   if (now && now->state == "stopping") state = "stopped";
   if (g_interrupts > 0) state = "interrupted";
-  CRUCIBLE_TRY(End(state, why_draining));
   CRUCIBLE_ASSIGN(const std::vector<MissionRow> missions, store.Missions(row.name));
   CampaignSummary summary{row.name, state};
   summary.why = why_draining;
@@ -162,6 +161,11 @@ Result<CampaignSummary> Campaign::Impl::Run() {
     summary.landed += mission.merge_outcome == "landed";
     summary.experiments += ExperimentsOf(mission.id);
   }
+  // A courtesy to the reader: what was kept stays kept when it fails.
+  if (state == "finished" && summary.landed > 0)
+    if (const auto measured = MeasureLast(); !measured)
+      Event("", "campaign", "main was not measured beside its peers: " + measured.error().text);
+  CRUCIBLE_TRY(End(state, why_draining));
   return summary;
 }
 
@@ -173,7 +177,18 @@ Result<> Campaign::Impl::MeasureFirst() {
   if (known) return {};
   CRUCIBLE_TRY(store.SetCampaignPhase(row.name, "measuring", "building and measuring main"));
   if (progress) progress("building main and measuring it, its peers and today's conditions");
-  return MeasureMain(Baseline(), &store, tip, key, row.name);
+  return MeasureMain(Baseline(), &store, tip, key, row.name, MeasureFor::kFirstPoints);
+}
+
+// What was kept, beside the peers in one run: the numbers of the first and of a merge were taken
+// minutes apart, and the machine may have drifted between them.
+Result<> Campaign::Impl::MeasureLast() {
+  CRUCIBLE_ASSIGN(const std::string tip, repository.MainTip());
+  if (target.peers.empty() || g_interrupts > 0) return {};
+  CRUCIBLE_TRY(store.SetCampaignPhase(row.name, "measuring", "main beside its peers"));
+  if (progress) progress("measuring what was kept beside the peers");
+  return MeasureMain(Baseline(), &store, tip, fmt::format("{}.end.{}", id, tip.substr(0, 12)),
+                     row.name, MeasureFor::kBesidePeers);
 }
 
 Result<> Campaign::Impl::FollowControl(bool* stop_now) {

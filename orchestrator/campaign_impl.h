@@ -51,6 +51,7 @@ struct Campaign::Impl {
   // campaign.cc: the loop.
   Result<CampaignSummary> Run();
   Result<> MeasureFirst();
+  Result<> MeasureLast();
   Result<> FollowControl(bool* stop_now);
   Result<> StartMissions();
   Result<> ReapAgents();
