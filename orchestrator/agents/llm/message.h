@@ -13,9 +13,11 @@ namespace crucible {
 enum class Role { kUser, kAssistant };
 
 struct Block {
-  enum class Kind { kText, kToolCall, kToolResult };
+  // kOpaque: something of the provider's own (a thinking block). A reader skips it; it goes back to
+  // the provider unchanged and in its place, because some formats refuse a history without it.
+  enum class Kind { kText, kToolCall, kToolResult, kOpaque };
   Kind kind = Kind::kText;
-  std::string text;        // kText: the words; kToolResult: what the tool answered
+  std::string text;        // kText: the words; kToolResult: what the tool answered; kOpaque: JSON
   std::string id;          // kToolCall, kToolResult: the call's id
   std::string name;        // kToolCall: the tool
   std::string arguments;   // kToolCall: JSON object text as the model wrote it, perhaps malformed
@@ -45,6 +47,9 @@ struct Usage {
   }
 };
 
+// kToolUse: call the tools and go on. kMaxTokens: the reply was cut, its last tool call perhaps too.
+// kContextFull: the conversation is too long: compact it. kPaused: send the conversation again as
+// it is. kRefused: the model would not answer.
 enum class StopReason { kEnd, kToolUse, kMaxTokens, kContextFull, kRefused, kPaused };
 
 }  // namespace crucible
