@@ -36,7 +36,7 @@ struct ModelSettings {
   bool stream = true;
   int max_tokens = 8192;                  // of one reply
   std::int64_t context_tokens = 200'000;  // a conversation near this is compacted
-  std::int64_t idle_timeout_ms = 120'000;     // a stream silent this long is dropped
+  std::int64_t idle_timeout_ms = 300'000;     // a stream silent this long is dropped
   std::int64_t attempt_timeout_ms = 900'000;  // of one attempt
 };
 
