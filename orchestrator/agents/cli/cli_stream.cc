@@ -87,7 +87,8 @@ void CliReader::Claude(const Json& line) {
     }
     for (const Json& block : Member(message, "content")) {
       if (StringOf(block, "type") == "text") Text(StringOf(block, "text"));
-      if (StringOf(block, "type") == "tool_use") Tool(StringOf(block, "name"), Member(block, "input"));
+      if (StringOf(block, "type") == "tool_use")
+        Tool(StringOf(block, "name"), Member(block, "input"));
     }
   } else if (type == "result") {
     Usage usage;
@@ -131,8 +132,10 @@ void CliReader::Codex(const Json& line) {
   } else if (type == "turn.completed" || type == "turn.failed") {
     const Json& usage = Member(line, "usage");
     if (const auto input = CountOf(usage, "input_tokens")) {
-      const std::int64_t cached = std::min(CountOf(usage, "cached_input_tokens").value_or(0), *input);
-      totals.usage += Usage{*input - cached, CountOf(usage, "output_tokens").value_or(0), cached, 0};
+      const std::int64_t cached =
+          std::min(CountOf(usage, "cached_input_tokens").value_or(0), *input);
+      totals.usage +=
+          Usage{*input - cached, CountOf(usage, "output_tokens").value_or(0), cached, 0};
       Used();
     }
     if (type == "turn.failed") Error(ErrorWords(Member(line, "error")), true);
@@ -157,10 +160,10 @@ void CliReader::Opencode(const Json& line) {
     const Json& cache = Member(tokens, "cache");
     if (tokens.is_object()) {
       // The tokens of reasoning are billed as output.
-      totals.usage += Usage{CountOf(tokens, "input").value_or(0),
-                            CountOf(tokens, "output").value_or(0) +
-                                CountOf(tokens, "reasoning").value_or(0),
-                            CountOf(cache, "read").value_or(0), CountOf(cache, "write").value_or(0)};
+      totals.usage +=
+          Usage{CountOf(tokens, "input").value_or(0),
+                CountOf(tokens, "output").value_or(0) + CountOf(tokens, "reasoning").value_or(0),
+                CountOf(cache, "read").value_or(0), CountOf(cache, "write").value_or(0)};
       Used();
     }
     const Json& cost = Member(part, "cost");
@@ -210,11 +213,20 @@ std::vector<CliEvent> CliStream::Read(const std::string& line) {
   const Json json = ParseJson(line);
   if (json.is_object()) {
     switch (format_) {
-      case CliFormat::kClaude: reader.Claude(json); break;
-      case CliFormat::kCodex: reader.Codex(json); break;
-      case CliFormat::kOpencode: reader.Opencode(json); break;
-      case CliFormat::kGemini: reader.Gemini(json); break;
-      case CliFormat::kPlain: break;
+      case CliFormat::kClaude:
+        reader.Claude(json);
+        break;
+      case CliFormat::kCodex:
+        reader.Codex(json);
+        break;
+      case CliFormat::kOpencode:
+        reader.Opencode(json);
+        break;
+      case CliFormat::kGemini:
+        reader.Gemini(json);
+        break;
+      case CliFormat::kPlain:
+        break;
     }
   }
   if (reader.events.empty()) reader.events.push_back({Kind::kOther, Shortened(line, 300)});

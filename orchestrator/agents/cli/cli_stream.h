@@ -32,14 +32,14 @@ struct CliEvent {
 };
 
 struct CliTotals {
-  int turns = 0;               // of the model, as far as the stream shows them
+  int turns = 0;  // of the model, as far as the stream shows them
   Usage usage;
   bool usage_known = false;
-  std::optional<double> usd;   // where the program tells it
-  std::string last_text;       // of the model, cut to kLongestText
-  bool has_result = false;     // the program said that it is done
-  bool is_error = false;       // and that it failed, or that something went wrong for good
-  bool out_of_turns = false;   // because of a limit of its own
+  std::optional<double> usd;  // where the program tells it
+  std::string last_text;      // of the model, cut to kLongestText
+  bool has_result = false;    // the program said that it is done
+  bool is_error = false;      // and that it failed, or that something went wrong for good
+  bool out_of_turns = false;  // because of a limit of its own
   std::string error;
 };
 

@@ -21,8 +21,8 @@ namespace {
 
 using Kind = CliAgentOutcome::Kind;
 
-constexpr std::int64_t kTickMs = 100;       // how soon a limit or a stop request is noticed
-constexpr std::int64_t kDrainMs = 500;      // for output that is still in the pipe after the end
+constexpr std::int64_t kTickMs = 100;   // how soon a limit or a stop request is noticed
+constexpr std::int64_t kDrainMs = 500;  // for output that is still in the pipe after the end
 constexpr std::size_t kErrorTailBytes = 2000;
 
 std::vector<std::string> SecretsHere() {
@@ -105,8 +105,8 @@ class Run {
   std::int64_t output_bytes_ = 0;
   std::string error_tail_;
   std::optional<std::pair<Kind, std::string>> ending_;  // why it is being ended
-  std::int64_t term_ns_ = 0;    // when SIGTERM was sent
-  std::int64_t result_ns_ = 0;  // when it said that it is done
+  std::int64_t term_ns_ = 0;                            // when SIGTERM was sent
+  std::int64_t result_ns_ = 0;                          // when it said that it is done
   bool killed_ = false;
 };
 
@@ -158,16 +158,19 @@ void Run::CheckLimits() {
   if (spec_.stop.stop_requested()) return EndBecause(Kind::kStopped, "asked to stop");
   if (totals.has_result) {  // what it did is done, whatever it used
     if (result_ns_ == 0) result_ns_ = clock_.MonotonicNs();
-    if (SinceMs(result_ns_) > limits.goodbye_ms) EndBecause(Kind::kEnded, "it did not go by itself");
+    if (SinceMs(result_ns_) > limits.goodbye_ms)
+      EndBecause(Kind::kEnded, "it did not go by itself");
     return;
   }
   result_ns_ = 0;
   if (limits.turns > 0 && totals.turns > limits.turns)
     return EndBecause(Kind::kBudget, fmt::format("{} turns are spent", limits.turns));
   if (limits.tokens > 0 && tokens > limits.tokens)
-    return EndBecause(Kind::kBudget, fmt::format("{} of {} tokens are spent", tokens, limits.tokens));
+    return EndBecause(Kind::kBudget,
+                      fmt::format("{} of {} tokens are spent", tokens, limits.tokens));
   if (limits.usd > 0 && Usd() > limits.usd)
-    return EndBecause(Kind::kBudget, fmt::format("${:.2f} of ${:.2f} are spent", Usd(), limits.usd));
+    return EndBecause(Kind::kBudget,
+                      fmt::format("${:.2f} of ${:.2f} are spent", Usd(), limits.usd));
   if (limits.wall_ms > 0 && SinceMs(start_ns_) > limits.wall_ms)
     return EndBecause(Kind::kBudget, FormatDuration(limits.wall_ms) + " have passed");
   if (output_bytes_ > limits.output_bytes)
@@ -294,11 +297,16 @@ Result<CliAgentOutcome> Run::ToTheEnd() {
 
 std::string ToString(CliAgentOutcome::Kind kind) {
   switch (kind) {
-    case Kind::kEnded: return "ended";
-    case Kind::kBudget: return "budget";
-    case Kind::kHung: return "hung";
-    case Kind::kCrashed: return "crashed";
-    case Kind::kStopped: return "stopped";
+    case Kind::kEnded:
+      return "ended";
+    case Kind::kBudget:
+      return "budget";
+    case Kind::kHung:
+      return "hung";
+    case Kind::kCrashed:
+      return "crashed";
+    case Kind::kStopped:
+      return "stopped";
   }
   return "unknown";
 }

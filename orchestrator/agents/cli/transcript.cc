@@ -54,8 +54,7 @@ Result<> Transcript::Row(const std::string& kind, const std::string& fields) {
 
 Result<> Transcript::Write(const std::string& kind, const std::string& fields) {
   const std::string head = Dump({{"t", FormatUtc(clock_->UnixMs())}, {"kind", kind}});
-  const std::string row =
-      Scrub(head.substr(0, head.size() - 1) + "," + fields.substr(1)) + "\n";
+  const std::string row = Scrub(head.substr(0, head.size() - 1) + "," + fields.substr(1)) + "\n";
   std::size_t done = 0;
   while (done < row.size()) {
     const ssize_t count = ::write(file_.get(), row.data() + done, row.size() - done);

@@ -69,8 +69,8 @@ void MarkMessage(Json* message) {
   }
 }
 
-// Four marks at most: tools, system, and the last two user messages, so that this request reads what
-// the one before it wrote and writes what the next one will read.
+// Four marks at most: tools, system, and the last two user messages, so that this request reads
+// what the one before it wrote and writes what the next one will read.
 void MarkForCache(Json* body) {
   if (body->contains("tools")) (*body)["tools"].back()["cache_control"] = kCacheMark;
   if (body->contains("system")) (*body)["system"].back()["cache_control"] = kCacheMark;
@@ -205,7 +205,8 @@ Result<> ReadEvent(const SseEvent& event, WireReply* reply, std::string* text) {
       return Malformed("a piece came for a content block that never began");
   } else if (type == "message_delta") {
     TakeUsage(data, reply);
-    if (const auto stop = StopOf(StringOf(Member(data, "delta"), "stop_reason"))) reply->stop = stop;
+    if (const auto stop = StopOf(StringOf(Member(data, "delta"), "stop_reason")))
+      reply->stop = stop;
   } else if (type == "message_stop") {
     if (!reply->stop) return Malformed("the stream ended without a stop_reason that is known");
     reply->whole = true;

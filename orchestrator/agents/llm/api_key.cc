@@ -107,10 +107,12 @@ Result<ApiKey> FindKey(const std::string& variable) {
 
 const std::vector<std::string>& KeyVariables() {
   static const std::vector<std::string> names = {
-      "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "OPENAI_API_KEY",
-      "CODEX_API_KEY",     "GEMINI_API_KEY",       "GOOGLE_API_KEY",          "OPENROUTER_API_KEY",
-      "MISTRAL_API_KEY",   "GROQ_API_KEY",         "DEEPSEEK_API_KEY",        "XAI_API_KEY",
-      "AZURE_API_KEY",     "AZURE_OPENAI_API_KEY", "HF_TOKEN",                "CRUCIBLE_KEY_FILE"};
+      "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN",
+      "OPENAI_API_KEY",    "CODEX_API_KEY",        "GEMINI_API_KEY",
+      "GOOGLE_API_KEY",    "OPENROUTER_API_KEY",   "MISTRAL_API_KEY",
+      "GROQ_API_KEY",      "DEEPSEEK_API_KEY",     "XAI_API_KEY",
+      "AZURE_API_KEY",     "AZURE_OPENAI_API_KEY", "HF_TOKEN",
+      "CRUCIBLE_KEY_FILE"};
   return names;
 }
 

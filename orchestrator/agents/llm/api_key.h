@@ -35,8 +35,8 @@ Result<ApiKey> FindKey(const std::string& variable);
 // The same from one file, as FindKey reads $CRUCIBLE_KEY_FILE.
 Result<ApiKey> ReadKeyFile(const std::filesystem::path& path, const std::string& variable);
 
-// `text` with each of `secrets` replaced by "[key]". Secrets shorter than eight characters are left:
-// they would blot out ordinary words.
+// `text` with each of `secrets` replaced by "[key]". Secrets shorter than eight characters are
+// left: they would blot out ordinary words.
 std::string ScrubAll(std::string text, const std::vector<std::string>& secrets);
 
 // Variables known to hold a provider's key, to be kept from every child that does not need them.

@@ -85,17 +85,24 @@ std::size_t OnHeader(char* bytes, std::size_t one, std::size_t count, void* user
 
 HttpFailure FailureOf(CURLcode code) {
   switch (code) {
-    case CURLE_OK: return HttpFailure::kNone;
+    case CURLE_OK:
+      return HttpFailure::kNone;
     case CURLE_URL_MALFORMAT:
-    case CURLE_UNSUPPORTED_PROTOCOL: return HttpFailure::kUrl;
+    case CURLE_UNSUPPORTED_PROTOCOL:
+      return HttpFailure::kUrl;
     case CURLE_COULDNT_RESOLVE_HOST:
-    case CURLE_COULDNT_RESOLVE_PROXY: return HttpFailure::kDns;
-    case CURLE_COULDNT_CONNECT: return HttpFailure::kRefused;
+    case CURLE_COULDNT_RESOLVE_PROXY:
+      return HttpFailure::kDns;
+    case CURLE_COULDNT_CONNECT:
+      return HttpFailure::kRefused;
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
-    case CURLE_SSL_CERTPROBLEM: return HttpFailure::kTls;
-    case CURLE_OPERATION_TIMEDOUT: return HttpFailure::kTimeout;
-    default: return HttpFailure::kDropped;
+    case CURLE_SSL_CERTPROBLEM:
+      return HttpFailure::kTls;
+    case CURLE_OPERATION_TIMEDOUT:
+      return HttpFailure::kTimeout;
+    default:
+      return HttpFailure::kDropped;
   }
 }
 
@@ -125,7 +132,8 @@ void SetOptions(CURL* easy, const HttpRequest& request, curl_slist* headers, Tra
   ::curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->error);
   ::curl_easy_setopt(easy, CURLOPT_USERAGENT, "crucible");
   ::curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-  ::curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(request.connect_timeout_ms));
+  ::curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
+                     static_cast<long>(request.connect_timeout_ms));
   ::curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, static_cast<long>(request.total_timeout_ms));
   ::curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
   ::curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, OnBody);

@@ -1,8 +1,8 @@
 // http.h: one HTTP request at a time, the seam under every provider.
 //
 // CurlHttp follows no redirect (the key would travel along), speaks http and https only, prints
-// nothing, keeps connections open between requests and ends within 0.2 s of a stop request. It never
-// retries. Not thread-safe: one client per thread.
+// nothing, keeps connections open between requests and ends within 0.2 s of a stop request. It
+// never retries. Not thread-safe: one client per thread.
 #pragma once
 
 #include <cstddef>
@@ -18,14 +18,14 @@
 namespace crucible {
 
 struct HttpRequest {
-  std::string method = "POST";           // or GET
+  std::string method = "POST";  // or GET
   std::string url;
-  std::vector<std::string> headers;      // "name: value"
+  std::vector<std::string> headers;  // "name: value"
   std::string body;
   std::int64_t connect_timeout_ms = 20'000;
-  std::int64_t idle_timeout_ms = 0;      // longest silence of the server; 0: no limit
+  std::int64_t idle_timeout_ms = 0;  // longest silence of the server; 0: no limit
   std::int64_t total_timeout_ms = 60'000;
-  std::size_t max_bytes = 32u << 20;     // of the body
+  std::size_t max_bytes = 32u << 20;  // of the body
   std::stop_token stop;
 };
 
@@ -44,10 +44,10 @@ enum class HttpFailure {
 
 struct HttpReply {
   HttpFailure failure = HttpFailure::kNone;
-  std::string cause;                     // of the failure, in words
-  int status = 0;                        // 0 when no status line came
+  std::string cause;                           // of the failure, in words
+  int status = 0;                              // 0 when no status line came
   std::map<std::string, std::string> headers;  // names in lower case
-  std::string body;                      // what came of it, also after a failure
+  std::string body;                            // what came of it, also after a failure
 };
 
 class HttpClient {

@@ -8,8 +8,8 @@ namespace crucible {
 namespace {
 
 constexpr std::int64_t kDefaultDeadlineMs = 3'600'000;
-constexpr std::int64_t kWaitSliceMs = 200;   // how soon a stop request is noticed
-constexpr std::int64_t kBytesPerToken = 4;   // where a server tells no usage
+constexpr std::int64_t kWaitSliceMs = 200;  // how soon a stop request is noticed
+constexpr std::int64_t kBytesPerToken = 4;  // where a server tells no usage
 
 bool Contains(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
@@ -32,7 +32,9 @@ bool IsPassing(const WireError& error) {
          error.type != "insufficient_quota";
 }
 
-std::string Seconds(std::int64_t ms) { return fmt::format("{:.1f} s", static_cast<double>(ms) / 1e3); }
+std::string Seconds(std::int64_t ms) {
+  return fmt::format("{:.1f} s", static_cast<double>(ms) / 1e3);
+}
 
 }  // namespace
 
@@ -52,83 +54,86 @@ tl::unexpected<Error> HttpProvider::Failure(ErrorKind kind, const std::string& c
   return Fail(kind, "ask", settings_.name + " at " + Origin(base_url_), cause, next);
 }
 
+tl::unexpected<Error> HttpProvider::Late(int attempts, const std::string& cause) const {
+  return Failure(ErrorKind::kTimeout,
+                 fmt::format("no answer by the deadline in {} attempts; last: {}", attempts, cause),
+                 "allow more time, or look at the provider's status");
+}
+
 Result<Completion> HttpProvider::Complete(const CompletionRequest& request,
                                           const CompletionEvents& events) {
   const std::int64_t deadline_ms =
       request.deadline_ms > 0 ? request.deadline_ms : seams_.clock->UnixMs() + kDefaultDeadlineMs;
-  const RetryPolicy& retry = seams_.retry;
   Completion total;
   total.attempts = 0;
   std::string cause = "the deadline had passed before the first attempt";
   for (int unusable = 0;;) {
     if (request.stop.stop_requested()) return Failure(ErrorKind::kInterrupted, "asked to stop", "");
     const std::int64_t left_ms = deadline_ms - seams_.clock->UnixMs();
-    if (left_ms <= 0)
-      return Failure(ErrorKind::kTimeout,
-                     fmt::format("no answer by the deadline in {} attempts; last: {}",
-                                 total.attempts, cause),
-                     "allow more time, or look at the provider's status");
-    CRUCIBLE_ASSIGN(const std::string body, format_.request(settings_.name, settings_.stream,
-                                                            dialect_, request));
+    if (left_ms <= 0) return Late(total.attempts, cause);
+    CRUCIBLE_ASSIGN(const std::string body,
+                    format_.request(settings_.name, settings_.stream, dialect_, request));
     ++total.attempts;
     Attempt attempt = Try(body, request, left_ms, events, &total);
+    cause = attempt.cause;
     switch (attempt.verdict) {
       case Verdict::kGood:
-        total.message = TakeMessage(&attempt.reply, request.messages.size());
-        total.stop = *attempt.reply.stop;
-        total.model = attempt.reply.model.empty() ? settings_.name : attempt.reply.model;
-        return total;
       case Verdict::kContextFull:
-        total.message.role = Role::kAssistant;
-        total.stop = StopReason::kContextFull;
-        total.model = settings_.name;
+        Finish(std::move(attempt), request.messages.size(), &total);
         return total;
       case Verdict::kFatal:
-        return Failure(ErrorKind::kUsage, attempt.cause, attempt.next);
+        return Failure(ErrorKind::kUsage, cause, attempt.next);
       case Verdict::kStopped:
         return Failure(ErrorKind::kInterrupted, "asked to stop", "");
-      case Verdict::kAdapted:
-        if (events.on_retry) events.on_retry(attempt.cause);
-        continue;
       case Verdict::kLate:
-        cause = attempt.cause;
-        return Failure(ErrorKind::kTimeout,
-                       fmt::format("no answer by the deadline in {} attempts; last: {}",
-                                   total.attempts, cause),
-                       "allow more time, or look at the provider's status");
+        return Late(total.attempts, cause);
+      case Verdict::kAdapted:
+        if (events.on_retry) events.on_retry(cause + ", asking in other words");
+        continue;
       case Verdict::kUnusable:
         ++unusable;
         break;
       case Verdict::kAgain:
         break;
     }
-    cause = attempt.cause;
-    if (unusable >= retry.max_unusable || total.attempts >= retry.max_attempts)
+    if (unusable >= seams_.retry.max_unusable || total.attempts >= seams_.retry.max_attempts)
       return Failure(ErrorKind::kUnavailable,
                      fmt::format("gave up after {} attempts; last: {}", total.attempts, cause),
                      "try later, or look at the provider's status");
-    const double dice = std::uniform_real_distribution<double>(0, 1)(dice_);
-    const std::int64_t wait_ms =
-        attempt.asked_wait_ms.value_or(BackoffMs(retry, total.attempts, dice));
-    // A wait that the deadline would cut short ends in nothing: say so now.
-    if (seams_.clock->UnixMs() + wait_ms >= deadline_ms)
-      return Failure(ErrorKind::kTimeout,
-                     fmt::format("the deadline comes before the next attempt, in {}; last: {}",
-                                 Seconds(wait_ms), cause),
-                     "allow more time, or look at the provider's status");
-    if (events.on_retry) events.on_retry(cause + ", waiting " + Seconds(wait_ms));
-    if (!WaitFor(wait_ms, request.stop)) return Failure(ErrorKind::kInterrupted, "asked to stop", "");
+    CRUCIBLE_TRY(WaitBefore(attempt, total.attempts, deadline_ms, request.stop, events));
   }
 }
 
-bool HttpProvider::WaitFor(std::int64_t wait_ms, const std::stop_token& stop) {
-  while (wait_ms > 0) {
-    if (stop.stop_requested()) return false;
-    const std::int64_t slice_ms = std::min(wait_ms, kWaitSliceMs);
-    seams_.clock->SleepFor(std::chrono::milliseconds(slice_ms));
-    wait_ms -= slice_ms;
+void HttpProvider::Finish(Attempt attempt, std::size_t conversation, Completion* total) const {
+  total->message.role = Role::kAssistant;
+  total->model = settings_.name;
+  if (attempt.verdict == Verdict::kContextFull) {
+    total->stop = StopReason::kContextFull;
+    return;
   }
-  return !stop.stop_requested();
+  total->message = TakeMessage(&attempt.reply, conversation);
+  total->stop = *attempt.reply.stop;
+  if (!attempt.reply.model.empty()) total->model = attempt.reply.model;
+}
+
+Result<> HttpProvider::WaitBefore(const Attempt& failed, int attempts, std::int64_t deadline_ms,
+                                  const std::stop_token& stop, const CompletionEvents& events) {
+  const double dice = std::uniform_real_distribution<double>(0, 1)(dice_);
+  const std::int64_t wait_ms =
+      failed.asked_wait_ms.value_or(BackoffMs(seams_.retry, attempts, dice));
+  // A wait that the deadline would cut short ends in nothing: say so now.
+  if (seams_.clock->UnixMs() + wait_ms >= deadline_ms)
+    return Failure(ErrorKind::kTimeout,
+                   fmt::format("the deadline comes before the next attempt, in {}; last: {}",
+                               Seconds(wait_ms), failed.cause),
+                   "allow more time, or look at the provider's status");
+  if (events.on_retry) events.on_retry(failed.cause + ", waiting " + Seconds(wait_ms));
+  for (std::int64_t left_ms = wait_ms; left_ms > 0 && !stop.stop_requested();) {
+    const std::int64_t slice_ms = std::min(left_ms, kWaitSliceMs);
+    seams_.clock->SleepFor(std::chrono::milliseconds(slice_ms));
+    left_ms -= slice_ms;
+  }
+  return {};
 }
 
 HttpProvider::Attempt HttpProvider::Try(const std::string& body, const CompletionRequest& request,
@@ -209,7 +214,8 @@ HttpProvider::Attempt HttpProvider::JudgeReply(const HttpReply& http, const Resu
     attempt.verdict = Verdict::kUnusable;
     attempt.cause = "malformed reply: " + key_.Scrub(read.error().text);
   } else if (reply.error) {
-    const std::string what = "the stream ended in " + reply.error->type + ": " + reply.error->message;
+    const std::string what =
+        "the stream ended in " + reply.error->type + ": " + reply.error->message;
     attempt.cause = key_.Scrub(what);
     if (IsPassing(*reply.error)) {
       attempt.verdict = Verdict::kAgain;
@@ -232,8 +238,8 @@ bool HttpProvider::Adapt(const WireError& error) {
     dialect_.stream_options = false;
     return true;
   }
-  const bool about_limit = Contains(error.message, "max_tokens") ||
-                           Contains(error.message, "max_completion_tokens");
+  const bool about_limit =
+      Contains(error.message, "max_tokens") || Contains(error.message, "max_completion_tokens");
   if (!about_limit || adapted_max_tokens_) return false;
   adapted_max_tokens_ = true;
   dialect_.old_max_tokens = !dialect_.old_max_tokens;

@@ -1,4 +1,5 @@
-// http_provider.h: asks one model over HTTP, again and again where that helps. Private to this folder.
+// http_provider.h: asks one model over HTTP, again and again where that helps. Private to this
+// folder.
 //
 // Complete is a loop of attempts; each attempt is judged to be good, worth another, or fatal. Three
 // bounds hold over the loop: attempts, replies that were paid for but unusable, and the deadline.
@@ -26,17 +27,17 @@ class HttpProvider final : public Provider {
   enum class Verdict {
     kGood,
     kContextFull,
-    kAgain,       // after a wait: the server was busy or away
-    kUnusable,    // after a wait: a reply that broke off or made no sense
-    kAdapted,     // at once: the server refused a parameter, which is now spelt otherwise
+    kAgain,     // after a wait: the server was busy or away
+    kUnusable,  // after a wait: a reply that broke off or made no sense
+    kAdapted,   // at once: the server refused a parameter, which is now spelt otherwise
     kFatal,
     kStopped,
-    kLate,        // the deadline ran out meanwhile
+    kLate,  // the deadline ran out meanwhile
   };
   struct Attempt {
     Verdict verdict = Verdict::kGood;
-    std::string cause;                       // scrubbed
-    std::string next;                        // what a person does about it
+    std::string cause;  // scrubbed
+    std::string next;   // what a person does about it
     std::optional<std::int64_t> asked_wait_ms;
     WireReply reply;
   };
@@ -49,8 +50,11 @@ class HttpProvider final : public Provider {
   Attempt JudgeRefusal(const HttpReply& http);
   Attempt JudgeFailure(const HttpReply& http, bool by_deadline) const;
   bool Adapt(const WireError& error);
-  // False when asked to stop meanwhile.
-  bool WaitFor(std::int64_t wait_ms, const std::stop_token& stop);
+  void Finish(Attempt attempt, std::size_t conversation, Completion* total) const;
+  // Returns early when asked to stop; kTimeout where the deadline comes first.
+  Result<> WaitBefore(const Attempt& failed, int attempts, std::int64_t deadline_ms,
+                      const std::stop_token& stop, const CompletionEvents& events);
+  tl::unexpected<Error> Late(int attempts, const std::string& cause) const;
   tl::unexpected<Error> Failure(ErrorKind kind, const std::string& cause,
                                 const std::string& next) const;
 

@@ -34,13 +34,13 @@ Result<ApiKey> KeyFor(const ModelSettings& settings) {
       !settings.key_variable.empty() || BaseUrl(settings).starts_with(OwnAddress(settings.kind));
   if (key.empty() && needed)
     return Fail(ErrorKind::kUsage, "find key for", settings.name, variable + " is not set",
-                "set it, or put " + variable + "=KEY into a file of mode 600 and name that file in "
-                "CRUCIBLE_KEY_FILE");
+                "set it, or put " + variable +
+                    "=KEY into a file of mode 600 and name that file in "
+                    "CRUCIBLE_KEY_FILE");
   return key;
 }
 
-Result<std::unique_ptr<Provider>> MakeProvider(const ModelSettings& settings,
-                                               ProviderSeams seams) {
+Result<std::unique_ptr<Provider>> MakeProvider(const ModelSettings& settings, ProviderSeams seams) {
   if (settings.name.empty())
     return Fail(ErrorKind::kUsage, "use", "a model", "it has no name", "set the model's name");
   CRUCIBLE_ASSIGN(ApiKey key, KeyFor(settings));

@@ -17,9 +17,9 @@ namespace crucible {
 // What a test replaces. Null: the real one.
 struct ProviderSeams {
   std::unique_ptr<HttpClient> http;
-  Clock* clock = nullptr;      // stamps deadlines and waits between attempts; outlives the provider
+  Clock* clock = nullptr;  // stamps deadlines and waits between attempts; outlives the provider
   RetryPolicy retry;
-  std::uint64_t seed = 0;      // of the jitter; 0: another one each time
+  std::uint64_t seed = 0;  // of the jitter; 0: another one each time
 };
 
 // kUsage: no model name, or no key for a provider that needs one. Asks nothing of the network.

@@ -36,10 +36,11 @@ void AppendAssistant(const Message& message, Json* messages) {
   for (const Block& block : message.blocks) {
     if (block.kind == Block::Kind::kText) text += block.text;
     if (block.kind != Block::Kind::kToolCall) continue;
-    calls.push_back({{"id", block.id},
-                     {"type", "function"},
-                     {"function",
-                      {{"name", block.name}, {"arguments", Dump(ArgumentsObject(block.arguments))}}}});
+    calls.push_back(
+        {{"id", block.id},
+         {"type", "function"},
+         {"function",
+          {{"name", block.name}, {"arguments", Dump(ArgumentsObject(block.arguments))}}}});
   }
   if (text.empty() && calls.empty()) return;
   Json item = {{"role", "assistant"}};
@@ -117,7 +118,8 @@ std::string TextOf(const Json& content) {
 // Which part a piece of a tool call belongs to. Some servers give every call index 0 or none: a new
 // id then begins a new call.
 int PartOf(const Json& call, const WireReply& reply) {
-  const int last = reply.parts.empty() ? kTextIndex : std::max(kTextIndex, reply.parts.rbegin()->first);
+  const int last =
+      reply.parts.empty() ? kTextIndex : std::max(kTextIndex, reply.parts.rbegin()->first);
   const std::string id = StringOf(call, "id");
   const auto index = CountOf(call, "index");
   int at = index && *index < kMaxCalls ? kFirstCallIndex + static_cast<int>(*index) : last;
@@ -167,8 +169,8 @@ Result<> ReadChunk(const Json& chunk, WireReply* reply, std::string* text) {
   const Json& choices = Member(chunk, "choices");
   if (!choices.is_array() || choices.empty()) return {};
   const Json& choice = choices.front();
-  CRUCIBLE_TRY(ReadMessage(
-      Member(choice, choice.contains("message") ? "message" : "delta"), reply, text));
+  CRUCIBLE_TRY(
+      ReadMessage(Member(choice, choice.contains("message") ? "message" : "delta"), reply, text));
   if (const auto stop = StopOf(StringOf(choice, "finish_reason")))
     if (reply->stop != StopReason::kRefused) reply->stop = stop;
   return {};
@@ -189,7 +191,7 @@ Result<> ReadBody(const std::string& body, WireReply* reply) {
 Result<> ReadEvent(const SseEvent& event, WireReply* reply, std::string* text) {
   if (event.data == "[DONE]") {
     if (!reply->stop) return Malformed("the stream ended without a finish_reason that is known");
-      reply->whole = true;
+    reply->whole = true;
     return {};
   }
   const Json data = ParseJson(event.data);

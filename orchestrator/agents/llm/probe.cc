@@ -50,8 +50,9 @@ EndpointReport JudgeStatus(const HttpReply& reply, const std::string& origin,
   if (!error.message.empty()) report.found += ": " + key.Scrub(error.message.substr(0, 120));
   if (reply.status == 404) {
     report.state = State::kUnsure;
-    report.next = "it lists no models, so the model's name was not checked; where base_url is "
-                  "wrong, the first request will say so";
+    report.next =
+        "it lists no models, so the model's name was not checked; where base_url is "
+        "wrong, the first request will say so";
   } else if (reply.status == 429 || reply.status >= 500) {
     report.state = State::kUnsure;
     report.next = "it is busy or failing: try again later";

@@ -22,16 +22,16 @@ struct CompletionRequest {
   std::vector<ToolDescription> tools;
   std::vector<Message> messages;
   int max_tokens = 8192;
-  std::int64_t deadline_ms = 0;    // Unix ms: the end of all attempts together; 0: in one hour
-  std::stop_token stop;            // asked to stop: ends within a second with kInterrupted
+  std::int64_t deadline_ms = 0;  // Unix ms: the end of all attempts together; 0: in one hour
+  std::stop_token stop;          // asked to stop: ends within a second with kInterrupted
 };
 
 struct Completion {
-  Message message;                 // of the assistant
+  Message message;  // of the assistant
   StopReason stop = StopReason::kEnd;
-  Usage usage;                     // summed over every attempt that was billed
-  double usd = 0;                  // by the price table; 0 when the model has no price
-  bool usage_known = true;         // false: a server sent none, so four bytes counted as a token
+  Usage usage;              // summed over every attempt that was billed
+  double usd = 0;           // by the price table; 0 when the model has no price
+  bool usage_known = true;  // false: a server sent none, so four bytes counted as a token
   int attempts = 1;
   std::string model;
 };

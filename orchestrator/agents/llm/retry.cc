@@ -46,8 +46,8 @@ std::optional<std::int64_t> AskedWaitMs(const RetryPolicy& policy,
 std::int64_t BackoffMs(const RetryPolicy& policy, int attempts, double dice) {
   const double doubled =
       static_cast<double>(policy.first_wait_ms) * std::exp2(std::min(attempts - 1, 40));
-  return Believed(policy, std::min(doubled, static_cast<double>(policy.max_wait_ms)) *
-                              (0.5 + 0.5 * dice));
+  return Believed(policy,
+                  std::min(doubled, static_cast<double>(policy.max_wait_ms)) * (0.5 + 0.5 * dice));
 }
 
 }  // namespace crucible

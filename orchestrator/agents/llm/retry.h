@@ -1,4 +1,5 @@
-// retry.h: whether to ask again, and how long to wait first. Pure: the caller brings clock and dice.
+// retry.h: whether to ask again, and how long to wait first. Pure: the caller brings clock and
+// dice.
 //
 // The one owner of retries is the provider that uses this; nested owners multiply their waits.
 #pragma once
@@ -20,8 +21,8 @@ struct RetryPolicy {
 // 408 409 424 429 and all from 500.
 bool IsRetryable(int status);
 
-// The wait a server asked for: `retry-after-ms`, else `retry-after` in seconds or as a date; at most
-// max_wait_ms. None when it asked for none, or for nonsense.
+// The wait a server asked for: `retry-after-ms`, else `retry-after` in seconds or as a date; at
+// most max_wait_ms. None when it asked for none, or for nonsense.
 std::optional<std::int64_t> AskedWaitMs(const RetryPolicy& policy,
                                         const std::map<std::string, std::string>& headers,
                                         std::int64_t now_unix_ms);

@@ -27,15 +27,15 @@ struct Prices {
 };
 
 struct ModelSettings {
-  std::string name;                       // as the server knows it
+  std::string name;  // as the server knows it
   ProviderKind kind = ProviderKind::kAnthropic;
-  std::string base_url;                   // empty: from the environment, else the provider's own
-  std::string key_variable;               // empty: ANTHROPIC_API_KEY or OPENAI_API_KEY by the kind
-  double weight = 1;                      // how often it is chosen, against its fellows
+  std::string base_url;      // empty: from the environment, else the provider's own
+  std::string key_variable;  // empty: ANTHROPIC_API_KEY or OPENAI_API_KEY by the kind
+  double weight = 1;         // how often it is chosen, against its fellows
   Prices prices;
   bool stream = true;
-  int max_tokens = 8192;                  // of one reply
-  std::int64_t context_tokens = 200'000;  // a conversation near this is compacted
+  int max_tokens = 8192;                      // of one reply
+  std::int64_t context_tokens = 200'000;      // a conversation near this is compacted
   std::int64_t idle_timeout_ms = 300'000;     // a stream silent this long is dropped
   std::int64_t attempt_timeout_ms = 900'000;  // of one attempt
 };

@@ -14,8 +14,10 @@ std::size_t ObjectEnd(const std::string& text, std::size_t start) {
   for (std::size_t i = start; i < text.size(); ++i) {
     const char c = text[i];
     if (quoted) {
-      if (c == '\\') ++i;
-      else if (c == '"') quoted = false;
+      if (c == '\\')
+        ++i;
+      else if (c == '"')
+        quoted = false;
     } else if (c == '"') {
       quoted = true;
     } else if (c == '{') {
@@ -77,8 +79,8 @@ WireError ReadWireError(const std::string& body) {
   if (result.message.empty() && parsed.is_discarded()) result.message = body;
   constexpr std::size_t kLongest = 400;
   if (result.message.size() > kLongest) result.message.resize(kLongest);
-  std::replace_if(result.message.begin(), result.message.end(),
-                  [](unsigned char c) { return c < ' '; }, ' ');
+  std::replace_if(
+      result.message.begin(), result.message.end(), [](unsigned char c) { return c < ' '; }, ' ');
   return result;
 }
 

@@ -42,8 +42,8 @@ inline std::optional<std::int64_t> CountOf(const Json& object, const char* name)
   return static_cast<std::int64_t>(number);
 }
 
-// What a history sends for a tool call: always an object, because servers refuse anything else. Text
-// that is no object is wrapped, so the model sees what it wrote.
+// What a history sends for a tool call: always an object, because servers refuse anything else.
+// Text that is no object is wrapped, so the model sees what it wrote.
 inline Json ArgumentsObject(const std::string& text) {
   if (text.empty()) return Json::object();
   Json parsed = ParseJson(text);

@@ -101,8 +101,8 @@ TEST_F(CliAgent, AWholeRun) {
 
 TEST_F(CliAgent, TheTranscriptIsWrittenAsItHappens) {
   // The agent reads its own transcript: what it printed before is there while it runs.
-  const auto outcome = Play(Print(kInit) + "until grep -q init transcript.jsonl; do :; done\n" +
-                            Print(kResult));
+  const auto outcome =
+      Play(Print(kInit) + "until grep -q init transcript.jsonl; do :; done\n" + Print(kResult));
   ASSERT_TRUE(outcome) << outcome.error().text;
   EXPECT_EQ(outcome->kind, Kind::kEnded) << outcome->detail;
 }
@@ -122,16 +122,15 @@ TEST_F(CliAgent, SilenceIsEndedWithEverythingItStarted) {
 }
 
 TEST_F(CliAgent, WhatItLeavesBehindDiesWithIt) {
-  const auto outcome =
-      Play("sleep 1000 &\necho $! > child.txt\n" + Print(kInit) + Print(kResult));
+  const auto outcome = Play("sleep 1000 &\necho $! > child.txt\n" + Print(kInit) + Print(kResult));
   ASSERT_TRUE(outcome) << outcome.error().text;
   EXPECT_EQ(outcome->kind, Kind::kEnded) << outcome->detail;
   ExpectDiesSoon(std::stoi(*ReadFile(folder / "child.txt")));
 }
 
 TEST_F(CliAgent, DyingInTheMiddleOfALine) {
-  const auto outcome =
-      Play(Print(Assistant(1)) + "echo 'out of memory' >&2\nprintf '{\"type\":\"assis'\nkill -9 $$\n");
+  const auto outcome = Play(Print(Assistant(1)) +
+                            "echo 'out of memory' >&2\nprintf '{\"type\":\"assis'\nkill -9 $$\n");
   ASSERT_TRUE(outcome) << outcome.error().text;
   EXPECT_EQ(outcome->kind, Kind::kCrashed);
   EXPECT_THAT(outcome->detail, HasSubstr("signal 9"));
@@ -193,8 +192,8 @@ TEST_F(CliAgent, AFloodWithoutLineEndsIsCut) {
 }
 
 TEST_F(CliAgent, EachBudgetEndsIt) {
-  const std::string endless = Print(Assistant(1)) + Print(Assistant(2)) + Print(Assistant(3)) +
-                              "sleep 1000\n";
+  const std::string endless =
+      Print(Assistant(1)) + Print(Assistant(2)) + Print(Assistant(3)) + "sleep 1000\n";
   const auto ended_by = [&](const CliLimits& limits) {
     spec.limits = limits;
     spec.limits.goodbye_ms = 3000;
@@ -266,12 +265,13 @@ TEST_F(CliAgent, ItsCommandGoesThroughTheWrapper) {
     command.argv.insert(command.argv.begin(), {"env", "WRAPPED=yes"});
     return command;
   };
-  const auto outcome = Play("printf %s \"$WRAPPED\" > wrapped.txt\ncat > got.txt\n" +
-                            Print(kResult));
+  const auto outcome =
+      Play("printf %s \"$WRAPPED\" > wrapped.txt\ncat > got.txt\n" + Print(kResult));
   ASSERT_TRUE(outcome) << outcome.error().text;
   EXPECT_EQ(*ReadFile(folder / "wrapped.txt"), "yes");
   EXPECT_EQ(*ReadFile(folder / "got.txt"), "Make it faster.");
-  EXPECT_THAT(argv, testing::IsSupersetOf({"--model", "model-1", "--dangerously-skip-permissions"}));
+  EXPECT_THAT(argv,
+              testing::IsSupersetOf({"--model", "model-1", "--dangerously-skip-permissions"}));
 }
 
 TEST(CliProfile, EachIsKnownByNameAndReadsStdin) {

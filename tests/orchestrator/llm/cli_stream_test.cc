@@ -19,13 +19,19 @@ std::vector<Kind> Play(CliStream* stream, const std::vector<std::string>& lines)
 
 TEST(CliStream, Claude) {
   CliStream stream(CliFormat::kClaude);
-  const auto kinds = Play(
-      &stream,
-      {R"({"type":"system","subtype":"init","session_id":"s","model":"m","tools":["Bash"]})",
-       R"({"type":"assistant","message":{"id":"a1","content":[{"type":"text","text":"Let me look."}],"usage":{"input_tokens":10,"output_tokens":5,"cache_read_input_tokens":100}}})",
-       R"({"type":"assistant","message":{"id":"a1","content":[{"type":"tool_use","id":"t","name":"Bash","input":{"command":"ls"}}],"usage":{"input_tokens":10,"output_tokens":5,"cache_read_input_tokens":100}}})",
-       R"({"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":"a.cc"}]}})",
-       R"({"type":"assistant","message":{"id":"a2","content":[{"type":"text","text":"Done."}],"usage":{"input_tokens":20,"output_tokens":7}}})"});
+  const auto kinds =
+      Play(&stream,
+           {R"({"type":"system","subtype":"init","session_id":"s","model":"m","tools":["Bash"]})",
+            R"({"type":"assistant","message":{"id":"a1","content":[{"type":"text",)"
+            R"("text":"Let me look."}],"usage":{"input_tokens":10,"output_tokens":5,)"
+            R"("cache_read_input_tokens":100}}})",
+            R"({"type":"assistant","message":{"id":"a1","content":[{"type":"tool_use","id":"t",)"
+            R"("name":"Bash","input":{"command":"ls"}}],"usage":{"input_tokens":10,)"
+            R"("output_tokens":5,"cache_read_input_tokens":100}}})",
+            R"({"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t",)"
+            R"("content":"a.cc"}]}})",
+            R"({"type":"assistant","message":{"id":"a2","content":[{"type":"text",)"
+            R"("text":"Done."}],"usage":{"input_tokens":20,"output_tokens":7}}})"});
   EXPECT_EQ(kinds, (std::vector<Kind>{Kind::kUsage, Kind::kText, Kind::kToolUse, Kind::kUsage,
                                       Kind::kText}));
   EXPECT_EQ(stream.totals().turns, 2) << "one message came in two lines";
@@ -33,8 +39,10 @@ TEST(CliStream, Claude) {
   EXPECT_EQ(stream.totals().usage.output, 12);
   EXPECT_EQ(stream.totals().usage.cache_read, 100);
   EXPECT_FALSE(stream.totals().has_result);
-  Play(&stream,
-       {R"({"type":"result","subtype":"success","is_error":false,"num_turns":3,"result":"All done.","total_cost_usd":0.25,"usage":{"input_tokens":31,"output_tokens":13,"cache_read_input_tokens":101,"cache_creation_input_tokens":9}})"});
+  Play(&stream, {R"({"type":"result","subtype":"success","is_error":false,"num_turns":3,)"
+                 R"("result":"All done.","total_cost_usd":0.25,"usage":{"input_tokens":31,)"
+                 R"("output_tokens":13,"cache_read_input_tokens":101,)"
+                 R"("cache_creation_input_tokens":9}})"});
   EXPECT_TRUE(stream.totals().has_result);
   EXPECT_FALSE(stream.totals().is_error);
   EXPECT_EQ(stream.totals().turns, 3);
@@ -46,7 +54,8 @@ TEST(CliStream, Claude) {
 
 TEST(CliStream, ClaudeThatFails) {
   CliStream failed(CliFormat::kClaude);
-  Play(&failed, {R"({"type":"result","subtype":"success","is_error":true,"result":"Invalid API key"})"});
+  Play(&failed,
+       {R"({"type":"result","subtype":"success","is_error":true,"result":"Invalid API key"})"});
   EXPECT_TRUE(failed.totals().is_error);
   EXPECT_EQ(failed.totals().error, "Invalid API key");
   CliStream out(CliFormat::kClaude);
@@ -56,15 +65,20 @@ TEST(CliStream, ClaudeThatFails) {
 
 TEST(CliStream, Codex) {
   CliStream stream(CliFormat::kCodex);
-  const auto kinds = Play(
-      &stream,
-      {R"({"type":"thread.started","thread_id":"th"})", R"({"type":"turn.started"})",
-       R"({"type":"item.completed","item":{"id":"item_0","type":"reasoning","text":"Hmm"}})",
-       R"({"type":"item.started","item":{"id":"item_1","type":"command_execution","command":"ls","status":"in_progress"}})",
-       R"({"type":"item.completed","item":{"id":"item_1","type":"command_execution","command":"ls","exit_code":0,"status":"completed"}})",
-       R"({"type":"item.completed","item":{"id":"item_2","type":"file_change","changes":[{"path":"a.cc","kind":"update"}]}})",
-       R"({"type":"item.completed","item":{"id":"item_3","type":"agent_message","text":"Changed a.cc."}})",
-       R"({"type":"turn.completed","usage":{"input_tokens":1000,"cached_input_tokens":900,"output_tokens":50}})"});
+  const auto kinds =
+      Play(&stream,
+           {R"({"type":"thread.started","thread_id":"th"})", R"({"type":"turn.started"})",
+            R"({"type":"item.completed","item":{"id":"item_0","type":"reasoning","text":"Hmm"}})",
+            R"({"type":"item.started","item":{"id":"item_1","type":"command_execution",)"
+            R"("command":"ls","status":"in_progress"}})",
+            R"({"type":"item.completed","item":{"id":"item_1","type":"command_execution",)"
+            R"("command":"ls","exit_code":0,"status":"completed"}})",
+            R"({"type":"item.completed","item":{"id":"item_2","type":"file_change",)"
+            R"("changes":[{"path":"a.cc","kind":"update"}]}})",
+            R"({"type":"item.completed","item":{"id":"item_3","type":"agent_message",)"
+            R"("text":"Changed a.cc."}})",
+            R"({"type":"turn.completed","usage":{"input_tokens":1000,"cached_input_tokens":900,)"
+            R"("output_tokens":50}})"});
   EXPECT_EQ(kinds, (std::vector<Kind>{Kind::kToolUse, Kind::kToolUse, Kind::kText, Kind::kUsage,
                                       Kind::kResult}));
   EXPECT_EQ(stream.totals().turns, 3);
@@ -88,11 +102,17 @@ TEST(CliStream, Opencode) {
   const auto kinds = Play(
       &stream,
       {R"({"type":"step_start","timestamp":1,"sessionID":"ses","part":{"type":"step-start"}})",
-       R"({"type":"tool_use","timestamp":2,"sessionID":"ses","part":{"type":"tool","tool":"bash","state":{"status":"completed","input":{"command":"ls"},"output":"a"}}})",
-       R"({"type":"step_finish","timestamp":3,"sessionID":"ses","part":{"type":"step-finish","reason":"tool-calls","cost":0.01,"tokens":{"input":100,"output":10,"reasoning":5,"cache":{"read":7,"write":3}}}})",
+       R"({"type":"tool_use","timestamp":2,"sessionID":"ses","part":{"type":"tool",)"
+       R"("tool":"bash","state":{"status":"completed","input":{"command":"ls"},)"
+       R"("output":"a"}}})",
+       R"({"type":"step_finish","timestamp":3,"sessionID":"ses",)"
+       R"("part":{"type":"step-finish","reason":"tool-calls","cost":0.01,)"
+       R"("tokens":{"input":100,"output":10,"reasoning":5,"cache":{"read":7,"write":3}}}})",
        R"({"type":"step_start","timestamp":4,"sessionID":"ses","part":{"type":"step-start"}})",
        R"({"type":"text","timestamp":5,"sessionID":"ses","part":{"type":"text","text":"Done."}})",
-       R"({"type":"step_finish","timestamp":6,"sessionID":"ses","part":{"type":"step-finish","reason":"stop","cost":0.02,"tokens":{"input":50,"output":20,"reasoning":0,"cache":{"read":0,"write":0}}}})"});
+       R"({"type":"step_finish","timestamp":6,"sessionID":"ses",)"
+       R"("part":{"type":"step-finish","reason":"stop","cost":0.02,"tokens":{"input":50,)"
+       R"("output":20,"reasoning":0,"cache":{"read":0,"write":0}}}})"});
   EXPECT_EQ(kinds, (std::vector<Kind>{Kind::kToolUse, Kind::kUsage, Kind::kText, Kind::kUsage,
                                       Kind::kResult}));
   EXPECT_EQ(stream.totals().turns, 2);
@@ -101,25 +121,26 @@ TEST(CliStream, Opencode) {
   EXPECT_EQ(stream.totals().usage.cache_write, 3);
   EXPECT_NEAR(*stream.totals().usd, 0.03, 1e-12);
   CliStream failed(CliFormat::kOpencode);
-  Play(&failed, {R"({"type":"error","sessionID":"s","error":{"name":"APIError","data":{"message":"no credit"}}})"});
+  Play(&failed, {R"({"type":"error","sessionID":"s","error":{"name":"APIError",)"
+                 R"("data":{"message":"no credit"}}})"});
   EXPECT_EQ(failed.totals().error, "no credit");
   EXPECT_TRUE(failed.totals().is_error);
 }
 
 TEST(CliStream, Gemini) {
   CliStream stream(CliFormat::kGemini);
-  Play(&stream,
-       {R"({"type":"init","session_id":"s","model":"m"})",
-        R"({"type":"message","role":"user","content":"mission"})",
-        R"({"type":"message","role":"assistant","content":"I will ","delta":true})",
-        R"({"type":"message","role":"assistant","content":"look.","delta":true})",
-        R"({"type":"tool_use","tool_name":"run_shell_command","tool_id":"1","parameters":{"command":"ls"}})",
-        R"({"type":"tool_result","tool_id":"1","status":"success","output":"a"})",
-        R"({"type":"message","role":"assistant","content":"Done.","delta":true})"});
+  Play(&stream, {R"({"type":"init","session_id":"s","model":"m"})",
+                 R"({"type":"message","role":"user","content":"mission"})",
+                 R"({"type":"message","role":"assistant","content":"I will ","delta":true})",
+                 R"({"type":"message","role":"assistant","content":"look.","delta":true})",
+                 R"({"type":"tool_use","tool_name":"run_shell_command","tool_id":"1",)"
+                 R"("parameters":{"command":"ls"}})",
+                 R"({"type":"tool_result","tool_id":"1","status":"success","output":"a"})",
+                 R"({"type":"message","role":"assistant","content":"Done.","delta":true})"});
   EXPECT_EQ(stream.totals().turns, 2);
   EXPECT_EQ(stream.totals().last_text, "Done.");
-  Play(&stream,
-       {R"({"type":"result","status":"success","stats":{"total_tokens":120,"input_tokens":100,"output_tokens":20,"cached":60,"tool_calls":1}})"});
+  Play(&stream, {R"({"type":"result","status":"success","stats":{"total_tokens":120,)"
+                 R"("input_tokens":100,"output_tokens":20,"cached":60,"tool_calls":1}})"});
   EXPECT_EQ(stream.totals().usage.input, 40);
   EXPECT_EQ(stream.totals().usage.cache_read, 60);
   EXPECT_TRUE(stream.totals().has_result);
@@ -129,8 +150,8 @@ TEST(CliStream, Gemini) {
 }
 
 TEST(CliStream, NoticesAndNonsenseChangeNothing) {
-  for (const auto format : {CliFormat::kClaude, CliFormat::kCodex, CliFormat::kOpencode,
-                            CliFormat::kGemini}) {
+  for (const auto format :
+       {CliFormat::kClaude, CliFormat::kCodex, CliFormat::kOpencode, CliFormat::kGemini}) {
     CliStream stream(format);
     for (const char* line :
          {"", "Update available!", "{", "[1]", "null", "{}", R"({"type":7})",

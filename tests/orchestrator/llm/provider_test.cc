@@ -65,8 +65,7 @@ TEST_P(Provides, TheSameReplyHoweverTheBytesAreCut) {
   ASSERT_TRUE(reply) << reply.error().text;
   ASSERT_EQ(reply->message.blocks.size(), 3u);
   EXPECT_EQ(told, "Measuring n=32 with \u00e9l\u00e9gance and a long line of words.");
-  EXPECT_EQ(json::parse(reply->message.blocks[1].arguments),
-            json({{"command", "ls -l \"a b\""}}));
+  EXPECT_EQ(json::parse(reply->message.blocks[1].arguments), json({{"command", "ls -l \"a b\""}}));
 }
 
 TEST_P(Provides, TheKeyInItsHeaderAndNowhereElse) {
@@ -207,7 +206,8 @@ TEST_P(ProvidesMessages, AtMostFourCacheMarksInTheirPlaces) {
   }
   const std::string text = server->requests().at(3).body;
   int marks = 0;
-  for (std::size_t at = 0; (at = text.find("cache_control", at)) != std::string::npos; ++at) ++marks;
+  for (std::size_t at = 0; (at = text.find("cache_control", at)) != std::string::npos; ++at)
+    ++marks;
   EXPECT_EQ(marks, 4);
   const json body = Body(3);
   EXPECT_TRUE(body["tools"][1].contains("cache_control"));

@@ -42,8 +42,8 @@ TEST(Script, ASequentialOneGoesOnWhateverTheHistory) {
 }
 
 TEST(Script, FaultsComeFirstAndForEachMission) {
-  Script script = Read(
-      R"({"conversations":[{"steps":[{"text":"a"},{"fault":529,"times":2},{"text":"b"}]}]})");
+  Script script =
+      Read(R"({"conversations":[{"steps":[{"text":"a"},{"fault":529,"times":2},{"text":"b"}]}]})");
   for (const char* mission : {"m1", "m2"}) {
     EXPECT_EQ(script.Next(Place(mission, 0))->step.text, "a");
     EXPECT_EQ(script.Next(Place(mission, 1))->step.status, 529);

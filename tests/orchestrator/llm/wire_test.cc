@@ -87,17 +87,23 @@ TEST(Wire, ThinkingGoesBackAsItCame) {
   const std::string stream =
       R"(data: {"type":"message_start","message":{"model":"m","usage":{"input_tokens":1}}})"
       "\n\n"
-      R"(data: {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}})"
+      R"(data: {"type":"content_block_start","index":0,)"
+      R"("content_block":{"type":"thinking","thinking":"","signature":""}})"
       "\n\n"
-      R"(data: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"Hmm"}})"
+      R"(data: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta",)"
+      R"("thinking":"Hmm"}})"
       "\n\n"
-      R"(data: {"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"c2ln"}})"
+      R"(data: {"type":"content_block_delta","index":0,"delta":{"type":"signature_delta",)"
+      R"("signature":"c2ln"}})"
       "\n\n"
-      R"(data: {"type":"content_block_start","index":1,"content_block":{"type":"redacted_thinking","data":"eHl6"}})"
+      R"(data: {"type":"content_block_start","index":1,)"
+      R"("content_block":{"type":"redacted_thinking","data":"eHl6"}})"
       "\n\n"
-      R"(data: {"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"t","name":"a","input":{}}})"
+      R"(data: {"type":"content_block_start","index":2,)"
+      R"("content_block":{"type":"tool_use","id":"t","name":"a","input":{}}})"
       "\n\n"
-      R"(data: {"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":9}})"
+      R"(data: {"type":"message_delta","delta":{"stop_reason":"tool_use"},)"
+      R"("usage":{"output_tokens":9}})"
       "\n\n"
       "data: {\"type\":\"message_stop\"}\n\n";
   WireReply reply = Read(AnthropicFormat(), stream, 10);
@@ -160,9 +166,9 @@ TEST(Wire, ErrorsInEveryShape) {
       R"({"error":{"message":"slow down","type":"requests","code":"rate_limit_exceeded"}})");
   EXPECT_EQ(vendor.type, "rate_limit_exceeded");
   EXPECT_EQ(vendor.message, "slow down");
-  EXPECT_EQ(ReadWireError(R"({"type":"error","error":{"type":"overloaded_error","message":"m"}})")
-                .type,
-            "overloaded_error");
+  EXPECT_EQ(
+      ReadWireError(R"({"type":"error","error":{"type":"overloaded_error","message":"m"}})").type,
+      "overloaded_error");
   EXPECT_EQ(ReadWireError(R"({"error":"model not found"})").message, "model not found");
   EXPECT_EQ(ReadWireError(R"({"object":"error","message":"m","code":404})").message, "m");
   EXPECT_EQ(ReadWireError(R"({"detail":"Not Found"})").message, "Not Found");

@@ -9,9 +9,9 @@
 namespace crucible {
 namespace {
 
-const std::set<std::string> kFaults = {"status",  "insufficient_quota", "context_full", "not_json",
-                                       "cut_json", "drop",              "hang",         "silent",
-                                       "error_event", "empty"};
+const std::set<std::string> kFaults = {
+    "status", "insufficient_quota", "context_full", "not_json", "cut_json", "drop", "hang",
+    "silent", "error_event",        "empty"};
 const std::set<std::string> kStops = {"", "max_tokens", "refusal", "paused", "context_full"};
 
 tl::unexpected<Error> Wrong(const std::string& where, const std::string& cause) {
@@ -60,8 +60,9 @@ Result<std::map<std::string, std::string>> Captures(const Json& value, const std
 }
 
 Result<ScriptStep> ReadFault(const Json& json, const std::string& where) {
-  CRUCIBLE_TRY(OnlyFields(json, where, {"fault", "status", "times", "error_type", "message",
-                                        "headers", "retry_after", "retry_after_ms"}));
+  CRUCIBLE_TRY(OnlyFields(json, where,
+                          {"fault", "status", "times", "error_type", "message", "headers",
+                           "retry_after", "retry_after_ms"}));
   ScriptStep step;
   const Json& fault = json["fault"];
   if (fault.is_number_integer()) {
@@ -85,8 +86,8 @@ Result<ScriptStep> ReadFault(const Json& json, const std::string& where) {
 }
 
 Result<ScriptStep> ReadTurn(const Json& json, const std::string& where) {
-  CRUCIBLE_TRY(OnlyFields(json, where, {"text", "tools", "stop", "usage", "malformed_arguments",
-                                        "captures"}));
+  CRUCIBLE_TRY(OnlyFields(json, where,
+                          {"text", "tools", "stop", "usage", "malformed_arguments", "captures"}));
   ScriptStep step;
   step.text = StringOf(json, "text");
   for (const Json& call : Member(json, "tools")) {
@@ -100,11 +101,11 @@ Result<ScriptStep> ReadTurn(const Json& json, const std::string& where) {
   const Json& usage = Member(json, "usage");
   if (usage.is_boolean()) step.tells_usage = usage.get<bool>();
   if (usage.is_object()) {
-    CRUCIBLE_TRY(OnlyFields(usage, where + ", usage",
-                            {"input", "output", "cache_read", "cache_write"}));
-    step.usage = Usage{CountOf(usage, "input").value_or(0), CountOf(usage, "output").value_or(0),
-                       CountOf(usage, "cache_read").value_or(0),
-                       CountOf(usage, "cache_write").value_or(0)};
+    CRUCIBLE_TRY(
+        OnlyFields(usage, where + ", usage", {"input", "output", "cache_read", "cache_write"}));
+    step.usage =
+        Usage{CountOf(usage, "input").value_or(0), CountOf(usage, "output").value_or(0),
+              CountOf(usage, "cache_read").value_or(0), CountOf(usage, "cache_write").value_or(0)};
   }
   step.malformed_arguments = Member(json, "malformed_arguments") == Json(true);
   CRUCIBLE_ASSIGN(step.captures, Captures(Member(json, "captures"), where));
@@ -123,8 +124,8 @@ Result<ScriptConversation> ReadConversation(const Json& json, const std::string&
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const std::string at = where + ", step " + std::to_string(i);
     if (!steps[i].is_object()) return Wrong(at, "it is no object");
-    CRUCIBLE_ASSIGN(ScriptStep step, steps[i].contains("fault") ? ReadFault(steps[i], at)
-                                                                : ReadTurn(steps[i], at));
+    CRUCIBLE_ASSIGN(ScriptStep step,
+                    steps[i].contains("fault") ? ReadFault(steps[i], at) : ReadTurn(steps[i], at));
     result.steps.push_back(std::move(step));
   }
   return result;
@@ -139,8 +140,9 @@ bool Scenario::HasQuirk(const std::string& name) const {
 Result<Scenario> ParseScenario(const std::string& text) {
   const Json json = ParseJson(text);
   if (json.is_discarded()) return Wrong("the file", "it is no JSON");
-  CRUCIBLE_TRY(OnlyFields(json, "the file", {"require_key", "models", "reject", "quirks",
-                                             "piece_bytes", "conversations"}));
+  CRUCIBLE_TRY(
+      OnlyFields(json, "the file",
+                 {"require_key", "models", "reject", "quirks", "piece_bytes", "conversations"}));
   Scenario scenario;
   scenario.require_key = StringOf(json, "require_key");
   CRUCIBLE_ASSIGN(scenario.models, Strings(Member(json, "models"), "models"));

@@ -18,18 +18,18 @@ struct ScriptStep {
   // A turn: what the model says.
   std::string text;
   struct Call {
-    std::string name, arguments;   // JSON text
+    std::string name, arguments;  // JSON text
   };
   std::vector<Call> calls;
-  std::string stop;                // "max_tokens", "refusal", "paused", "context_full"; empty: by calls
-  std::optional<Usage> usage;      // empty: counted from the bytes
+  std::string stop;            // "max_tokens", "refusal", "paused", "context_full"; empty: by calls
+  std::optional<Usage> usage;  // empty: counted from the bytes
   bool tells_usage = true;
   bool malformed_arguments = false;
   std::map<std::string, std::string> captures;  // name -> regular expression
 
   // Or a fault: what goes wrong before the turn that follows.
-  std::string fault;               // empty: a turn
-  int status = 0;                  // for fault "status"
+  std::string fault;  // empty: a turn
+  int status = 0;     // for fault "status"
   int times = 1;
   std::string error_type, message;
   std::map<std::string, std::string> headers;
@@ -44,11 +44,11 @@ struct ScriptConversation {
 };
 
 struct Scenario {
-  std::string require_key;                 // 401 for any other
-  std::vector<std::string> models;         // 404 for any other; empty: any model
-  std::vector<std::string> reject;         // parameters that are answered by 400
-  std::vector<std::string> quirks;         // "no_done", "no_ids", "no_index", "no_models"
-  std::size_t piece_bytes = 0;             // a stream is cut into pieces this long; 0: by events
+  std::string require_key;          // 401 for any other
+  std::vector<std::string> models;  // 404 for any other; empty: any model
+  std::vector<std::string> reject;  // parameters that are answered by 400
+  std::vector<std::string> quirks;  // "no_done", "no_ids", "no_index", "no_models"
+  std::size_t piece_bytes = 0;      // a stream is cut into pieces this long; 0: by events
   std::vector<ScriptConversation> conversations;
 
   bool HasQuirk(const std::string& name) const;

@@ -61,8 +61,7 @@ Result<> FillInStep(ScriptStep* step, std::map<std::string, std::string> capture
 }  // namespace
 
 Result<std::string> FillIn(const std::string& text,
-                           const std::map<std::string, std::string>& captures,
-                           const Asked& asked) {
+                           const std::map<std::string, std::string>& captures, const Asked& asked) {
   std::string result;
   for (std::size_t at = 0; at < text.size();) {
     if (text.compare(at, 3, "$${") == 0) {
@@ -99,14 +98,14 @@ Result<Script::Mission*> Script::Find(const Asked& asked) {
     mission.number = holders_[i]++;
     return &missions_.emplace(asked.first_user_text, mission).first->second;
   }
-  return Fail(ErrorKind::kNotFound, "find", "a conversation",
-              "no match is left for a mission that begins \"" +
-                  asked.first_user_text.substr(0, 80) + "\"");
+  return Fail(
+      ErrorKind::kNotFound, "find", "a conversation",
+      "no match is left for a mission that begins \"" + asked.first_user_text.substr(0, 80) + "\"");
 }
 
 Result<Script::Due> Script::Next(const Asked& asked) {
   const std::lock_guard lock(mutex_);
-  CRUCIBLE_ASSIGN(Mission* mission, Find(asked));
+  CRUCIBLE_ASSIGN(Mission * mission, Find(asked));
   const ScriptConversation& conversation = scenario_.conversations[mission->conversation];
   const int place = conversation.sequential ? mission->turns : asked.assistant_messages;
   const std::string id = "c" + std::to_string(mission->conversation) + "m" +

@@ -21,8 +21,8 @@ class Script {
   explicit Script(Scenario scenario) : scenario_(std::move(scenario)) {}
 
   struct Due {
-    ScriptStep step;         // with its values filled in
-    std::string id;          // names conversation, mission and turn: "c0m1t2"
+    ScriptStep step;  // with its values filled in
+    std::string id;   // names conversation, mission and turn: "c0m1t2"
   };
   // kNotFound: no conversation for this mission, or its script is over; kUsage: a capture found
   // nothing.
@@ -33,15 +33,15 @@ class Script {
  private:
   struct Mission {
     std::size_t conversation = 0;
-    std::size_t number = 0;               // among those of its conversation
-    int turns = 0;                        // served so far
-    std::map<std::size_t, int> faults;    // served so far, by step
+    std::size_t number = 0;             // among those of its conversation
+    int turns = 0;                      // served so far
+    std::map<std::size_t, int> faults;  // served so far, by step
   };
   Result<Mission*> Find(const Asked& asked);
 
   const Scenario scenario_;
   std::mutex mutex_;
-  std::map<std::string, Mission> missions_;   // by first user message
+  std::map<std::string, Mission> missions_;     // by first user message
   std::map<std::size_t, std::size_t> holders_;  // missions of each conversation
 };
 

@@ -16,8 +16,8 @@
 namespace crucible {
 namespace {
 
-constexpr int kThreads = 32;                       // a reply that hangs holds one
-constexpr std::chrono::seconds kLongestHang{60};   // for a client that never leaves
+constexpr int kThreads = 32;                      // a reply that hangs holds one
+constexpr std::chrono::seconds kLongestHang{60};  // for a client that never leaves
 
 std::string Lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),
@@ -56,6 +56,7 @@ struct ScriptedServer::Impl {
   mutable std::mutex mutex;
   std::condition_variable ended;
   bool ending = false;
+  std::atomic<bool> over = false;  // the thread is about to end
   std::vector<RecordedRequest> recorded;
 
   void Record(const httplib::Request& request, const std::string& step);
@@ -133,21 +134,20 @@ void ScriptedServer::Impl::Deliver(bool stream, Delivery delivery, httplib::Resp
     return !delivery.hangs && !delivery.drops;
   };
   if (stream) {
-    response.set_chunked_content_provider(
-        "text/event-stream", [send](std::size_t, httplib::DataSink& sink) {
-          if (!send(sink)) return false;
-          sink.done();
-          return true;
-        });
+    response.set_chunked_content_provider("text/event-stream",
+                                          [send](std::size_t, httplib::DataSink& sink) {
+                                            if (!send(sink)) return false;
+                                            sink.done();
+                                            return true;
+                                          });
     return;
   }
   // A length that is larger than what comes, where the reply is to break off.
   const std::size_t length =
       Joined(delivery.pieces).size() + (delivery.hangs || delivery.drops ? 100 : 0);
-  response.set_content_provider(length, "application/json",
-                                [send](std::size_t, std::size_t, httplib::DataSink& sink) {
-                                  return send(sink);
-                                });
+  response.set_content_provider(
+      length, "application/json",
+      [send](std::size_t, std::size_t, httplib::DataSink& sink) { return send(sink); });
 }
 
 void ScriptedServer::Impl::AnswerTurn(const Asked& asked, const Script::Due& due,
@@ -305,7 +305,10 @@ Result<std::unique_ptr<ScriptedServer>> ScriptedServer::Start(Scenario scenario,
   if (port < 0)
     return Fail(ErrorKind::kIo, "listen on", "127.0.0.1", "the port is taken", "use port 0");
   self->port = port;
-  self->thread = std::thread([self] { self->server.listen_after_bind(); });
+  self->thread = std::thread([self] {
+    self->server.listen_after_bind();
+    self->over = true;
+  });
   return std::unique_ptr<ScriptedServer>(new ScriptedServer(std::move(impl)));
 }
 
@@ -316,8 +319,7 @@ ScriptedServer::~ScriptedServer() {
   }
   impl_->ended.notify_all();
   // stop() does nothing before the thread has begun to listen.
-  while (!impl_->server.is_running() && impl_->thread.joinable())
-    std::this_thread::yield();
+  while (!impl_->server.is_running() && !impl_->over) std::this_thread::yield();
   impl_->server.stop();
   impl_->thread.join();
 }

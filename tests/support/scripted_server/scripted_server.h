@@ -1,9 +1,10 @@
-// scripted_server.h: an HTTP server on loopback that answers as a language model would, by a script.
+// scripted_server.h: an HTTP server on loopback that answers as a language model would, by a
+// script.
 //
-// Speaks Messages (/v1/messages) and Chat Completions (/v1/chat/completions), streaming or not, lists
-// models (/v1/models) and shows what it was asked (/requests). Every fault that a provider must
-// survive is made here for real: dropped connections, silence, broken JSON. Runs its own threads;
-// its methods may be called from any.
+// Speaks Messages (/v1/messages) and Chat Completions (/v1/chat/completions), streaming or not,
+// lists models (/v1/models) and shows what it was asked (/requests). Every fault that a provider
+// must survive is made here for real: dropped connections, silence, broken JSON. Runs its own
+// threads; its methods may be called from any.
 #pragma once
 
 #include <cstdint>

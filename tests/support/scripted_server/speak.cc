@@ -12,7 +12,8 @@ std::vector<std::string> Pieces(const std::string& text) {
   std::vector<std::string> pieces;
   for (const char c : text) {
     const bool continues = (static_cast<unsigned char>(c) & 0xC0) == 0x80;
-    if (pieces.empty() || (pieces.back().size() >= kPieceBytes && !continues)) pieces.emplace_back();
+    if (pieces.empty() || (pieces.back().size() >= kPieceBytes && !continues))
+      pieces.emplace_back();
     pieces.back().push_back(c);
   }
   return pieces;
@@ -63,13 +64,12 @@ std::string Data(const Json& data) { return "data: " + Dump(data) + "\n\n"; }
 
 void AppendBlock(int index, const Json& start, const std::vector<Json>& deltas,
                  std::vector<std::string>* events) {
-  events->push_back(Event("content_block_start", {{"type", "content_block_start"},
-                                                  {"index", index},
-                                                  {"content_block", start}}));
+  events->push_back(
+      Event("content_block_start",
+            {{"type", "content_block_start"}, {"index", index}, {"content_block", start}}));
   for (const Json& delta : deltas)
-    events->push_back(Event("content_block_delta", {{"type", "content_block_delta"},
-                                                    {"index", index},
-                                                    {"delta", delta}}));
+    events->push_back(Event("content_block_delta",
+                            {{"type", "content_block_delta"}, {"index", index}, {"delta", delta}}));
   events->push_back(
       Event("content_block_stop", {{"type", "content_block_stop"}, {"index", index}}));
 }
@@ -94,15 +94,15 @@ std::string AnthropicBody(const Spoken& spoken) {
                        {"name", spoken.calls[i].name},
                        {"input", input}});
   }
-  Json body = {{"id", spoken.id},         {"type", "message"},    {"role", "assistant"},
-               {"model", spoken.model},   {"content", content},
-               {"stop_reason", AnthropicStop(spoken)}};
+  Json body = {{"id", spoken.id},     {"type", "message"},
+               {"role", "assistant"}, {"model", spoken.model},
+               {"content", content},  {"stop_reason", AnthropicStop(spoken)}};
   if (spoken.usage) body["usage"] = AnthropicUsage(*spoken.usage);
   return Dump(body);
 }
 
 std::vector<std::string> AnthropicEvents(const Spoken& spoken, const Scenario& quirks) {
-  Json message = {{"id", spoken.id},       {"type", "message"},         {"role", "assistant"},
+  Json message = {{"id", spoken.id},       {"type", "message"},        {"role", "assistant"},
                   {"model", spoken.model}, {"content", Json::array()}, {"stop_reason", nullptr}};
   if (spoken.usage) {
     message["usage"] = AnthropicUsage(*spoken.usage);
@@ -142,21 +142,20 @@ std::string OpenAiBody(const Spoken& spoken, const Scenario& quirks) {
   Json message = {{"role", "assistant"}, {"content", nullptr}};
   if (!spoken.text.empty()) message["content"] = spoken.text;
   for (std::size_t i = 0; i < spoken.calls.size(); ++i) {
-    Json call = {{"id", CallId(spoken, i)},
-                 {"type", "function"},
-                 {"function",
-                  {{"name", spoken.calls[i].name},
-                   {"arguments", Arguments(spoken, spoken.calls[i])}}}};
+    Json call = {
+        {"id", CallId(spoken, i)},
+        {"type", "function"},
+        {"function",
+         {{"name", spoken.calls[i].name}, {"arguments", Arguments(spoken, spoken.calls[i])}}}};
     if (quirks.HasQuirk("no_ids")) call.erase("id");
     message["tool_calls"].push_back(std::move(call));
   }
-  Json body = {{"id", spoken.id},
-               {"object", "chat.completion"},
-               {"model", spoken.model},
-               {"choices",
-                Json::array({{{"index", 0},
-                              {"message", message},
-                              {"finish_reason", OpenAiStop(spoken)}}})}};
+  Json body = {
+      {"id", spoken.id},
+      {"object", "chat.completion"},
+      {"model", spoken.model},
+      {"choices",
+       Json::array({{{"index", 0}, {"message", message}, {"finish_reason", OpenAiStop(spoken)}}})}};
   if (spoken.usage) body["usage"] = OpenAiUsage(*spoken.usage);
   return Dump(body);
 }
@@ -164,13 +163,11 @@ std::string OpenAiBody(const Spoken& spoken, const Scenario& quirks) {
 std::vector<std::string> OpenAiEvents(const Spoken& spoken, const Scenario& quirks) {
   std::vector<std::string> events;
   const auto say = [&](const Json& delta, const Json& finish) {
-    events.push_back(Data({{"id", spoken.id},
-                           {"object", "chat.completion.chunk"},
-                           {"model", spoken.model},
-                           {"choices",
-                            Json::array({{{"index", 0},
-                                          {"delta", delta},
-                                          {"finish_reason", finish}}})}}));
+    events.push_back(Data(
+        {{"id", spoken.id},
+         {"object", "chat.completion.chunk"},
+         {"model", spoken.model},
+         {"choices", Json::array({{{"index", 0}, {"delta", delta}, {"finish_reason", finish}}})}}));
   };
   say({{"role", "assistant"}, {"content", ""}}, nullptr);
   for (const std::string& piece : Pieces(spoken.text)) say({{"content", piece}}, nullptr);

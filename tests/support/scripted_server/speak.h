@@ -11,10 +11,10 @@
 namespace crucible {
 
 struct Spoken {
-  std::string id, model, text, stop;   // stop as in ScriptStep
+  std::string id, model, text, stop;  // stop as in ScriptStep
   std::vector<ScriptStep::Call> calls;
   bool malformed_arguments = false;
-  std::optional<Usage> usage;          // empty: none is told
+  std::optional<Usage> usage;  // empty: none is told
 };
 
 std::string AnthropicBody(const Spoken& spoken);
