@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "orchestrator/agents/cli/transcript.h"
+#include "orchestrator/agents/cli/cli_transcript.h"
 #include "orchestrator/agents/llm/api_key.h"
 #include "orchestrator/agents/llm/wire_json.h"
 
@@ -99,7 +99,7 @@ class Run {
   Clock& clock_;
   CliStream stream_;
   Pipe out_, err_;
-  std::optional<Transcript> transcript_;
+  std::optional<CliTranscript> transcript_;
   std::optional<Subprocess> child_;
   std::int64_t start_ns_ = 0, last_output_ns_ = 0;
   std::int64_t output_bytes_ = 0;
@@ -111,8 +111,8 @@ class Run {
 };
 
 Result<> Run::Start() {
-  CRUCIBLE_ASSIGN(transcript_, Transcript::Open(spec_.transcript, spec_.transcript_bytes,
-                                                SecretsHere(), clock_));
+  CRUCIBLE_ASSIGN(transcript_, CliTranscript::Open(spec_.transcript, spec_.transcript_bytes,
+                                                   SecretsHere(), clock_));
   CRUCIBLE_ASSIGN(const UniqueFd mission, MemoryFile(spec_.mission));
   SubprocessSpec command;
   command.argv = Argv(spec_);
@@ -154,7 +154,7 @@ void Run::CheckLimits() {
   const CliLimits& limits = spec_.limits;
   const CliTotals& totals = stream_.totals();
   const Usage& usage = totals.usage;
-  const std::int64_t tokens = usage.input + usage.output + usage.cache_read + usage.cache_write;
+  const std::int64_t tokens = usage.input + usage.output + usage.cache_write;
   if (spec_.stop.stop_requested()) return EndBecause(Kind::kStopped, "asked to stop");
   if (totals.has_result) {  // what it did is done, whatever it used
     if (result_ns_ == 0) result_ns_ = clock_.MonotonicNs();

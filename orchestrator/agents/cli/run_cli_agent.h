@@ -27,7 +27,7 @@ namespace crucible {
 // Zero: no limit, except for the last two.
 struct CliLimits {
   int turns = 0;
-  std::int64_t tokens = 0;  // all kinds together
+  std::int64_t tokens = 0;  // all but those read from the cache, which cost next to nothing
   double usd = 0;
   std::int64_t wall_ms = 0;
   std::int64_t silence_ms = 0;  // no byte on either stream

@@ -1,5 +1,5 @@
-// transcript.h: what an agent did, written as it happens: one JSON object a line, one write() each,
-// so that a killed orchestrator leaves whole lines. Holds no key: known ones are scrubbed.
+// cli_transcript.h: what an agent did, written as it happens: one JSON object a line, one write()
+// each, so that a killed orchestrator leaves whole lines. Holds no key: known ones are scrubbed.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace crucible {
 
-class Transcript {
+class CliTranscript {
  public:
   // An empty path: a transcript that writes nothing.
-  static Result<Transcript> Open(const std::filesystem::path& path, std::int64_t max_bytes,
-                                 std::vector<std::string> secrets, Clock& clock);
+  static Result<CliTranscript> Open(const std::filesystem::path& path, std::int64_t max_bytes,
+                                    std::vector<std::string> secrets, Clock& clock);
 
   // A line that the agent printed on `stream` ("out" or "err"): as JSON where it is, else a string.
   Result<> Line(const std::string& stream, const std::string& line, bool cut);

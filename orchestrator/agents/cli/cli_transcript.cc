@@ -1,4 +1,4 @@
-#include "orchestrator/agents/cli/transcript.h"
+#include "orchestrator/agents/cli/cli_transcript.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -12,9 +12,9 @@
 
 namespace crucible {
 
-Result<Transcript> Transcript::Open(const std::filesystem::path& path, std::int64_t max_bytes,
-                                    std::vector<std::string> secrets, Clock& clock) {
-  Transcript transcript;
+Result<CliTranscript> CliTranscript::Open(const std::filesystem::path& path, std::int64_t max_bytes,
+                                          std::vector<std::string> secrets, Clock& clock) {
+  CliTranscript transcript;
   transcript.path_ = path;
   transcript.left_bytes_ = max_bytes;
   transcript.secrets_ = std::move(secrets);
@@ -29,11 +29,11 @@ Result<Transcript> Transcript::Open(const std::filesystem::path& path, std::int6
   return transcript;
 }
 
-std::string Transcript::Scrub(std::string text) const {
+std::string CliTranscript::Scrub(std::string text) const {
   return ScrubAll(std::move(text), secrets_);
 }
 
-Result<> Transcript::Line(const std::string& stream, const std::string& line, bool cut) {
+Result<> CliTranscript::Line(const std::string& stream, const std::string& line, bool cut) {
   if (!file_.valid() || full_) return {};
   left_bytes_ -= static_cast<std::int64_t>(line.size());
   if (left_bytes_ < 0) {
@@ -47,12 +47,12 @@ Result<> Transcript::Line(const std::string& stream, const std::string& line, bo
   return Write(stream, Dump(fields));
 }
 
-Result<> Transcript::Row(const std::string& kind, const std::string& fields) {
+Result<> CliTranscript::Row(const std::string& kind, const std::string& fields) {
   if (!file_.valid()) return {};
   return Write(kind, fields);
 }
 
-Result<> Transcript::Write(const std::string& kind, const std::string& fields) {
+Result<> CliTranscript::Write(const std::string& kind, const std::string& fields) {
   const std::string head = Dump({{"t", FormatUtc(clock_->UnixMs())}, {"kind", kind}});
   const std::string row = Scrub(head.substr(0, head.size() - 1) + "," + fields.substr(1)) + "\n";
   std::size_t done = 0;
