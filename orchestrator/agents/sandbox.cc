@@ -19,7 +19,7 @@ constexpr char kTmpBytes[] = "4294967296";
 constexpr int kFirstDescriptor = 60;
 
 // What of /etc a compiler, a linker or a script may ask for; none of it is a secret.
-constexpr const char* kEtc[] = {"alternatives", "group",     "ld.so.cache", "ld.so.conf",
+constexpr const char* kEtc[] = {"alternatives", "group",     "ld.so.cache",   "ld.so.conf",
                                 "ld.so.conf.d", "localtime", "nsswitch.conf", "passwd"};
 
 void Add(Words* words, std::initializer_list<std::string> more) {
@@ -28,9 +28,9 @@ void Add(Words* words, std::initializer_list<std::string> more) {
 
 // The namespaces, and a system that can be read.
 Words SystemWords(const fs::path& bwrap, bool without_user_namespaces) {
-  Words words{bwrap.string(),      "--unshare-all", "--unshare-user", "--die-with-parent",
-              "--new-session",     "--clearenv",    "--cap-drop",     "ALL",
-              "--hostname",        "sandbox",       "--ro-bind",      "/usr",
+  Words words{bwrap.string(),  "--unshare-all", "--unshare-user", "--die-with-parent",
+              "--new-session", "--clearenv",    "--cap-drop",     "ALL",
+              "--hostname",    "sandbox",       "--ro-bind",      "/usr",
               "/usr"};
   if (without_user_namespaces) words.push_back("--disable-userns");
   for (const char* name : {"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}) {
@@ -80,8 +80,8 @@ Probe TryOne() {
       probe.without_user_namespaces = without;
       return probe;
     }
-    probe.works = NoSandbox(run ? "bwrap: " + run->err.substr(0, run->err.find('\n'))
-                                : run.error().text);
+    probe.works =
+        NoSandbox(run ? "bwrap: " + run->err.substr(0, run->err.find('\n')) : run.error().text);
   }
   return probe;
 }
@@ -141,10 +141,18 @@ void AddMounts(std::vector<Mount> mounts, Words* words) {
   for (const Mount& mount : mounts) {
     const std::string path = mount.path.string();
     switch (mount.how) {
-      case How::kRead: Add(words, {"--ro-bind", path, path}); break;
-      case How::kWrite: Add(words, {"--bind", path, path}); break;
-      case How::kHideFolder: Add(words, {"--tmpfs", path}); break;
-      case How::kHideFile: Add(words, {"--ro-bind", "/dev/null", path}); break;
+      case How::kRead:
+        Add(words, {"--ro-bind", path, path});
+        break;
+      case How::kWrite:
+        Add(words, {"--bind", path, path});
+        break;
+      case How::kHideFolder:
+        Add(words, {"--tmpfs", path});
+        break;
+      case How::kHideFile:
+        Add(words, {"--ro-bind", "/dev/null", path});
+        break;
     }
   }
 }
@@ -161,9 +169,8 @@ void AddDevices(Words* words) {
 
 bool IsName(std::string_view name) {
   return !name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) == 0 &&
-         std::all_of(name.begin(), name.end(), [](unsigned char c) {
-           return std::isalnum(c) != 0 || c == '_';
-         });
+         std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
 }
 
 // bwrap itself must start without the caller's environment: inside, /proc/1/environ shows it.

@@ -22,11 +22,12 @@
 namespace crucible {
 
 struct SandboxSpec {
-  std::filesystem::path worktree;                 // writable, and the current folder
-  std::filesystem::path scratch;                  // writable; HOME and TMPDIR
-  std::vector<std::filesystem::path> readable;    // bound read-only: programs, main's checkout
-  std::filesystem::path broker_socket;            // empty: no device
-  std::map<std::string, std::string> environment; // the whole of it, beside PATH, HOME, TMPDIR, LANG
+  std::filesystem::path worktree;               // writable, and the current folder
+  std::filesystem::path scratch;                // writable; HOME and TMPDIR
+  std::vector<std::filesystem::path> readable;  // bound read-only: programs, main's checkout
+  std::filesystem::path broker_socket;          // empty: no device
+  // The whole of it, beside PATH, HOME, TMPDIR and LANG.
+  std::map<std::string, std::string> environment;
   bool devices = false;                // the GPUs' nodes, for a job that gpu_run started with one
   std::vector<std::string> inherited;  // names whose values come from the start's own environment
 };
@@ -38,9 +39,9 @@ inline constexpr char kSandboxBroker[] = "/run/crucible/broker";
 // does not work; tried by really starting one.
 Result<> SandboxWorks();
 
-// `spec` rewritten so that its argv runs inside. Its directory (empty: the worktree) must lie in the
-// worktree; its own environment is added to the sandbox's. kUsage when a folder is the system's root
-// or holds the home folder, kNotFound when one is missing. Thread-safe.
+// `spec` rewritten so that its argv runs inside. Its directory (empty: the worktree) must lie in
+// the worktree; its own environment is added to the sandbox's. kUsage when a folder is the system's
+// root or holds the home folder, kNotFound when one is missing. Thread-safe.
 Result<SubprocessSpec> Sandboxed(const SandboxSpec& sandbox, SubprocessSpec spec);
 
 }  // namespace crucible

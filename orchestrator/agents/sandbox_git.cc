@@ -19,8 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kCoreNames[] = {"repositoryformatversion", "filemode", "autocrlf", "eol",
-                                           "ignorecase", "symlinks", "precomposeunicode"};
+constexpr std::string_view kCoreNames[] = {
+    "repositoryformatversion", "filemode", "autocrlf", "eol", "ignorecase", "symlinks",
+    "precomposeunicode"};
 
 std::string Trimmed(std::string text) {
   const auto space = [](unsigned char c) { return std::isspace(c) != 0; };

@@ -18,8 +18,8 @@
 namespace crucible {
 
 struct SandboxGit {
-  std::vector<std::filesystem::path> read_only;       // bound as they are
-  std::map<std::filesystem::path, std::string> files; // text to put there
+  std::vector<std::filesystem::path> read_only;        // bound as they are
+  std::map<std::filesystem::path, std::string> files;  // text to put there
   std::map<std::string, std::string> environment;
 };
 

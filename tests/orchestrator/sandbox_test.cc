@@ -1,4 +1,4 @@
-// The sandbox, attacked from inside. Each command that must fail there is first seen to work outside.
+// The sandbox, attacked from inside. What must fail there is first seen to work outside.
 #include "orchestrator/agents/sandbox.h"
 
 #include <arpa/inet.h>
@@ -33,10 +33,14 @@ class Sandbox : public GitFixture {
     spec_.scratch = state_ / "scratch" / "m1";
     spec_.readable = {repo_};
     fs::create_directories(spec_.scratch);
+    fs::create_directory(root_ / "home");
+    home_ = std::getenv("HOME") != nullptr ? std::getenv("HOME") : "";
+    ::setenv("HOME", (root_ / "home").c_str(), 1);
     ::setenv("TEST_API_KEY", "secret variable", 1);
   }
   void TearDown() override {
     ::unsetenv("TEST_API_KEY");
+    if (!home_.empty()) ::setenv("HOME", home_.c_str(), 1);
     GitFixture::TearDown();
   }
 
@@ -65,12 +69,14 @@ class Sandbox : public GitFixture {
   static std::string Quoted(const fs::path& path) { return "'" + path.string() + "'"; }
 
   fs::path state_;
+  std::string home_;
   SandboxSpec spec_;
 };
 
 TEST_F(Sandbox, BuildsAndRunsAProgramInTheWorktree) {
-  ASSERT_TRUE(WriteFileAtomically(spec_.worktree / "a.cc",
-                                  "#include <cstdio>\nint main() { std::puts(\"built\"); return 3; }\n"));
+  ASSERT_TRUE(
+      WriteFileAtomically(spec_.worktree / "a.cc",
+                          "#include <cstdio>\nint main() { std::puts(\"built\"); return 3; }\n"));
   const Captured run = In("g++ -O1 a.cc -o a && ./a");
   EXPECT_EQ(run.out, "built\n") << run.err;
   EXPECT_EQ(run.status.code, 3);
@@ -95,15 +101,16 @@ TEST_F(Sandbox, HomeAndTemporaryFilesAreTheScratchFolder) {
 }
 
 TEST_F(Sandbox, ReadsNoKeyLogOrOtherMission) {
-  for (const fs::path& path : {state_ / "key", state_ / "log.sqlite",
-                               state_ / "worktrees" / "m2" / "kernel.txt",
-                               repo_ / ".git" / "refs" / "heads" / "agent" / "m2",
-                               repo_ / ".git" / "worktrees" / "m2" / "HEAD"})
+  for (const fs::path& path :
+       {state_ / "key", state_ / "log.sqlite", state_ / "worktrees" / "m2" / "kernel.txt",
+        repo_ / ".git" / "refs" / "heads" / "agent" / "m2",
+        repo_ / ".git" / "worktrees" / "m2" / "HEAD"})
     ExpectRefused("cat " + Quoted(path));
   // What the caller named is there, the rest of its folder's secrets are not.
   EXPECT_EQ(In("cat " + Quoted(repo_ / "kernel.txt")).out, "one\ntwo\nthree\n");
   ExpectRefused("ls " + Quoted(fs::path(std::getenv("HOME"))));
-  EXPECT_EQ(In("grep -rl secret / --exclude-dir=proc --exclude-dir=usr --exclude-dir=sys 2>&-").out, "");
+  EXPECT_EQ(In("grep -rl secret / --exclude-dir=proc --exclude-dir=usr --exclude-dir=sys 2>&-").out,
+            "");
 }
 
 TEST_F(Sandbox, SeesNoVariableOfItsParents) {
@@ -131,7 +138,9 @@ TEST_F(Sandbox, ReachesNoServerOfThisMachineAndNoNetwork) {
   ::getsockname(server.get(), reinterpret_cast<sockaddr*>(&address), &size);
   ExpectRefused("exec 3<>/dev/tcp/127.0.0.1/" + std::to_string(ntohs(address.sin_port)));
   // Nothing but an unconnected loopback: no packet has a way out.
-  EXPECT_EQ(In("tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' '; tail -n +2 /proc/net/route").out, "lo\n");
+  EXPECT_EQ(
+      In("tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' '; tail -n +2 /proc/net/route").out,
+      "lo\n");
 }
 
 TEST_F(Sandbox, SeesNoDeviceButTheHarmlessOnes) {
@@ -143,8 +152,8 @@ TEST_F(Sandbox, SeesNoDeviceButTheHarmlessOnes) {
 }
 
 TEST_F(Sandbox, WritesNothingOfTheSystem) {
-  for (const char* path : {"/usr/x", "/usr/bin/ls", "/etc/passwd", "/x", "/proc/sys/kernel/core_pattern",
-                           "/proc/sysrq-trigger", "/lib/x"})
+  for (const char* path : {"/usr/x", "/usr/bin/ls", "/etc/passwd", "/x",
+                           "/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/lib/x"})
     EXPECT_FALSE(In(std::string(": >>") + path).status.ok()) << path;
   EXPECT_FALSE(In(": >>" + Quoted(repo_ / "kernel.txt")).status.ok());
   EXPECT_FALSE(In("mount -t tmpfs none /tmp").status.ok());
@@ -154,7 +163,8 @@ TEST_F(Sandbox, WritesNothingOfTheSystem) {
 TEST_F(Sandbox, NothingOutlivesTheCommand) {
   const std::string mark = "sandbox_test_" + root_.filename().string().substr(0, 40);
   spec_.environment["SANDBOX_TEST_MARK"] = mark;
-  EXPECT_TRUE(In("setsid sleep 300 & (setsid sh -c 'trap \"\" HUP TERM; sleep 300' &); true").status.ok());
+  EXPECT_TRUE(
+      In("setsid sleep 300 & (setsid sh -c 'trap \"\" HUP TERM; sleep 300' &); true").status.ok());
   bool gone = false;
   for (int i = 0; i < 1000 && !gone; ++i) {
     gone = ProcessesWithEnvironment("SANDBOX_TEST_MARK", mark).empty();
