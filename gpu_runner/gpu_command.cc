@@ -2,8 +2,11 @@
 
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 
+#include "gpu_runner/broker_client.h"
+#include "gpu_runner/broker_message.h"
 #include "gpu_runner/run_job.h"
 
 namespace crucible {
@@ -20,6 +23,7 @@ constexpr char kHelp[] = R"(usage: crucible gpu COMMAND
 )";
 
 int Run(const std::vector<std::string>& words) {
+  if (!words.empty() && words[0] == "broker") return BrokerCommand({words.begin() + 1, words.end()});
   const auto options = ParseRunOptions(words);
   if (!options) {
     std::fprintf(stderr, "%s\n", options.error().text.c_str());
@@ -29,6 +33,8 @@ int Run(const std::vector<std::string>& words) {
     std::fputs(RunHelp(), stdout);
     return 0;
   }
+  const char* broker = std::getenv(kBrokerVariable);
+  if (broker != nullptr && *broker != '\0') return RunThroughBroker(broker, words, *options);
   return RunGpuJob(*options);
 }
 
