@@ -244,4 +244,13 @@ Result<SubprocessSpec> Sandboxed(const SandboxSpec& sandbox, SubprocessSpec spec
   return spec;
 }
 
+Result<SubprocessSpec> SandboxedJob(SandboxSpec sandbox, SubprocessSpec job) {
+  sandbox.devices = true;
+  // What gpu_run sets once it is the job's turn; not its token, which proves nothing from inside.
+  for (const char* name :
+       {"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CRUCIBLE_JOB_ID", "CRUCIBLE_JOB_NONCE"})
+    sandbox.inherited.emplace_back(name);
+  return Sandboxed(sandbox, std::move(job));
+}
+
 }  // namespace crucible

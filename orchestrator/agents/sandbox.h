@@ -44,4 +44,8 @@ Result<> SandboxWorks();
 // root or holds the home folder, kNotFound when one is missing. Thread-safe.
 Result<SubprocessSpec> Sandboxed(const SandboxSpec& sandbox, SubprocessSpec spec);
 
+// The same for a job that the mission's broker runs through gpu_run: with the device that
+// gpu_run chose, and with the broker's socket, so that a gpu_run inside the job runs at once.
+Result<SubprocessSpec> SandboxedJob(SandboxSpec sandbox, SubprocessSpec job);
+
 }  // namespace crucible
