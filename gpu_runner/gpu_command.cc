@@ -7,6 +7,7 @@
 
 #include "gpu_runner/broker_client.h"
 #include "gpu_runner/broker_message.h"
+#include "gpu_runner/profile.h"
 #include "gpu_runner/run_job.h"
 
 namespace crucible {
@@ -34,8 +35,11 @@ int Run(const std::vector<std::string>& words) {
     return 0;
   }
   const char* broker = std::getenv(kBrokerVariable);
-  if (broker != nullptr && *broker != '\0') return RunThroughBroker(broker, words, *options);
-  return RunGpuJob(*options);
+  const auto run = [&](const std::vector<std::string>& plain, const RunOptions& meant) {
+    if (broker != nullptr && *broker != '\0') return RunThroughBroker(broker, plain, meant);
+    return RunGpuJob(meant);
+  };
+  return options->profile.empty() ? run(words, *options) : RunProfiled(words, *options, run);
 }
 
 struct Words {

@@ -359,6 +359,7 @@ class Runner {
     row->drift = DriftVerdict(clocks.report());
     if (row->drift == "gone")
       Say("gpu_run: the GPU stopped answering while the job ran; look at dmesg and nvidia-smi");
+    if (options_.say_clocks) Say("gpu_run: " + DescribeAfter(clocks.report()));
     books_.Ended(*row);
   }
 
