@@ -180,6 +180,7 @@ void TakeSource(const std::vector<Row>& rows, std::vector<KernelProfile>* kernel
 }
 
 std::string Limiter(const KernelProfile& kernel) {
+  if (kernel.occupancy_max_pct >= 99.5) return ", all that fit";
   double least = 0;
   for (const auto& [name, blocks] : kernel.block_limits)
     if (least == 0 || blocks < least) least = blocks;

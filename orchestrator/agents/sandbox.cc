@@ -44,6 +44,7 @@ Words SystemWords(const fs::path& bwrap, bool without_user_namespaces) {
     const std::string path = std::string("/etc/") + name;
     Add(&words, {"--ro-bind-try", path, path});
   }
+  Add(&words, {"--ro-bind-try", "/opt/nvidia", "/opt/nvidia"});  // Nsight Compute
   // Read-only, because the files of /proc/sys ask for the user id of root and for no capability.
   Add(&words, {"--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev", "--size", kTmpBytes,
                "--tmpfs", "/tmp"});

@@ -58,7 +58,12 @@ TEST(ProfileSummary, ReadsAReport) {
   const std::string text = RenderProfile(*kernels);
   EXPECT_TRUE(Has(text, "63.19 GB/s of 4824 GB/s peak (1.3 %)")) << text;
   EXPECT_TRUE(Has(text, "0.41 of 1 instruction a cycle")) << text;
-  EXPECT_TRUE(Has(text, "95.9 % of 100 % possible, limited by Warps (8 blocks")) << text;
+  EXPECT_TRUE(Has(text, "95.9 % of 100 % possible, all that fit, 17 reg")) << text;
+  std::vector<KernelProfile> limited = *kernels;
+  limited[0].occupancy_max_pct = 50;
+  limited[0].block_limits = {{"SM", 32}, {"Registers", 4}, {"Shared Mem", 4}};
+  EXPECT_TRUE(Has(RenderProfile(limited),
+                  "of 50 % possible, limited by Registers and Shared Mem (4 blocks"));
   EXPECT_TRUE(Has(text, "% at k.cu:15, most of it mio: t += s[k]")) << text;
   EXPECT_TRUE(Has(text, "(up to 6 %)")) << text;
   EXPECT_TRUE(Has(RenderProfile(*kernels, 1), "and 1 kernels more")) << text;
