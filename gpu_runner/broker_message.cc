@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <utility>
 
 namespace crucible {
 namespace {
@@ -152,9 +153,12 @@ Result<std::optional<std::string>> ReceiveMessage(int socket, Streams* streams) 
   header.msg_control = space;
   header.msg_controllen = sizeof space;
   ssize_t count = 0;
+  bool reset = false;
   do {
     count = ::recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
-  } while (count < 0 && errno == EINTR);
+    // A side that hangs up on an unread message resets the other, once; its own last words, sent
+    // before that, can still be read after it.
+  } while (count < 0 && (errno == EINTR || (errno == ECONNRESET && !std::exchange(reset, true))));
   if (count < 0) {
     if (errno == ECONNRESET) return std::nullopt;
     return Fail(ErrorKind::kIo, "receive", "message", std::strerror(errno));

@@ -261,6 +261,22 @@ TEST_F(BrokerTest, ASilentCallerIsLetGo) {
   EXPECT_TRUE(Eventually([&] { return RunCall(Call({"--", "true"})).status.ok(); }));
 }
 
+TEST(BrokerMessage, LastWordsAreHeardAlthoughOursWereNotRead) {
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+  const UniqueFd here(ends[0]);
+  UniqueFd there(ends[1]);
+  ASSERT_TRUE(SendMessage(here.get(), "never read", nullptr));
+  ASSERT_TRUE(SendMessage(there.get(), "busy", nullptr));
+  there.Reset();
+  const auto heard = ReceiveMessage(here.get(), nullptr);
+  ASSERT_TRUE(heard && *heard);
+  EXPECT_EQ(**heard, "busy");
+  const auto end = ReceiveMessage(here.get(), nullptr);
+  ASSERT_TRUE(end);
+  EXPECT_FALSE(*end);
+}
+
 TEST_F(BrokerTest, MoreCallersThanItServesAreToldSo) {
   spec_.max_connections = 1;
   Serve();
