@@ -41,7 +41,4 @@ class Bookkeeper {
 // "ok", "failed", ... for a job that ran; see jobs.sql.
 const char* OutcomeOf(int exit_code, int job_signal, bool hit_limit, bool asked_to_stop);
 
-// Driver, GPU and CUDA of this machine as JSON; reads two small files.
-std::string ToolchainJson(const std::string& driver, const std::string& device_name);
-
 }  // namespace crucible

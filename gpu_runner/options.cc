@@ -20,6 +20,10 @@ worktree. Waiting is first come, first served. A call made inside a running job 
                       pin: lock the GPU's SM clock, again after every job (needs permission)
                       off: neither
   --clock-mhz N       the SM clock for --clocks pin (default: the highest supported)
+  --toolchain NAME    run under that profile: CUDA root, host compiler, environment (default:
+                      $CRUCIBLE_TOOLCHAIN, or the caller's environment as it is)
+  --toolchain-file F  where profiles are (default $CRUCIBLE_TOOLCHAIN_FILE, or
+                      ~/.config/crucible/toolchains.toml)
   --log               keep a copy of the job's output for `crucible gpu logs` (also when
                       CRUCIBLE_MISSION_DIR is set)
   --share             start although processes outside the queue compute on the GPU
@@ -73,6 +77,12 @@ Result<> SetOption(const std::string& name, const std::string& value, RunOptions
     CRUCIBLE_ASSIGN(options->clocks, ParseClocks(value));
   } else if (name == "--clock-mhz") {
     CRUCIBLE_ASSIGN(options->clock_mhz, ParseMhz(value));
+  } else if (name == "--toolchain") {
+    if (value.empty()) return Wrong(name, "it is empty");
+    options->toolchain = value;
+  } else if (name == "--toolchain-file") {
+    if (value.empty()) return Wrong(name, "it is empty");
+    options->toolchain_file = value;
   } else {
     return Wrong(name, "there is no such option");
   }
