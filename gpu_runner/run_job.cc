@@ -79,7 +79,7 @@ class Runner {
       : options_(options), books_(HistoryFile(fs::current_path())) {}
 
   Result<int> Run() {
-    CRUCIBLE_TRY(ChooseToolchain());
+    CRUCIBLE_ASSIGN(toolchain_, ChosenToolchain(options_));
     CRUCIBLE_ASSIGN(signals_, RunnerSignals::Block());
     queued_ms_ = SystemClock().UnixMs();
     started_waiting_ms_ = QueueNowMs();
@@ -114,39 +114,12 @@ class Runner {
     }
     CRUCIBLE_ASSIGN(devices_, ResolveDevices(options_.device, nvml_.get(), why));
     CRUCIBLE_ASSIGN(lock_directory_, LockDirectory());
-    CRUCIBLE_TRY(KeepFittingDevices());
+    CRUCIBLE_TRY(KeepFitting(toolchain_, nvml_.get(), &devices_));
     for (const Device& device : devices_) {
       CRUCIBLE_ASSIGN(DeviceFolder folder, DeviceFolder::Open(lock_directory_, device.id));
       folders_.push_back(std::move(folder));
     }
     return {};
-  }
-
-  Result<> ChooseToolchain() {
-    const std::string name = options_.toolchain.empty() ? Variable(kToolchainVariable) : options_.toolchain;
-    if (name.empty()) return {};
-    CRUCIBLE_ASSIGN(toolchain_, FindToolchain(name, ToolchainFile(options_.toolchain_file)));
-    return {};
-  }
-
-  // Leaves out the GPUs of a pool that the toolchain is not for.
-  Result<> KeepFittingDevices() {
-    if (!toolchain_) return {};
-    std::string why;
-    std::erase_if(devices_, [&](const Device& device) {
-      const std::string unfit = WhyUnfit(*toolchain_, device, Driver(), Capability(device));
-      if (!unfit.empty()) why = unfit;
-      return !unfit.empty();
-    });
-    if (!devices_.empty()) return {};
-    return Fail(ErrorKind::kUnavailable, "use toolchain", toolchain_->profile.name, why,
-                "update the driver, or choose another device or profile");
-  }
-
-  std::string Driver() const { return nvml_ ? nvml_->driver_version() : ""; }
-  std::string Capability(const Device& device) const {
-    const Nvml::Gpu* gpu = nvml_ ? nvml_->Find(device.id) : nullptr;
-    return gpu != nullptr ? nvml_->ComputeCapability(*gpu) : "";
   }
 
   // Keeps the valid tokens of the environment: the devices this call already holds.
@@ -333,8 +306,7 @@ class Runner {
     request.err = log.err();
     request.started = [&] {
       log.Start();
-      row.toolchain = ToolchainJson(toolchain_ ? &*toolchain_ : nullptr, devices_[device_].name, Driver(),
-                                    Capability(devices_[device_]));
+      row.toolchain = ToolchainJson(toolchain_, devices_[device_], nvml_.get());
       books_.Started(row);
     };
     if (options_.clocks != ClockPolicy::kOff) request.sample = [&] { clocks.During(); };

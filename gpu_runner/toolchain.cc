@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/subprocess.h"
+#include "gpu_runner/nvml.h"
 
 namespace crucible {
 namespace {
@@ -40,8 +41,9 @@ Result<std::string> VersionOutput(const fs::path& program, const std::string& pr
   if (run && run->status.ok() && !run->timed_out) return run->out;
   return Fail(ErrorKind::kUsage, "use toolchain", profile,
               fmt::format("`{} --version` failed ({})", program.string(),
-                          !run ? run.error().text
-                               : run->timed_out ? "no answer in 20 s" : run->status.Describe()),
+                          !run             ? run.error().text
+                          : run->timed_out ? "no answer in 20 s"
+                                           : run->status.Describe()),
               "repair the installation or the profile");
 }
 
@@ -84,8 +86,13 @@ Result<> ResolveHostCompiler(Toolchain* toolchain) {
   return {};
 }
 
-// "90a" of a profile against "9.0" of a GPU. Code for sm_90 runs on 9.x from 9.0 up; code for sm_90a
-// on 9.0 only.
+std::string Capability(const Device& device, const Nvml* nvml) {
+  const Nvml::Gpu* gpu = nvml != nullptr ? nvml->Find(device.id) : nullptr;
+  return gpu != nullptr ? nvml->ComputeCapability(*gpu) : "";
+}
+
+// "90a" of a profile against "9.0" of a GPU. Code for sm_90 runs on 9.x from 9.0 up; code for
+// sm_90a on 9.0 only.
 bool ArchFits(const std::string& arch, const std::string& capability) {
   int wanted = 0, major = 0, minor = 0;
   const auto number = std::from_chars(arch.data(), arch.data() + arch.size(), wanted);
@@ -103,10 +110,13 @@ void SetEnvironment(Toolchain* toolchain) {
   set = {{kToolchainVariable, profile.name}, {kToolchainFileVariable, profile.file.string()}};
   if (!profile.cuda_root.empty()) {
     const std::string root = profile.cuda_root.string();
-    set.insert(set.end(), {{"CUDA_HOME", root}, {"CUDA_PATH", root}, {"CUDAToolkit_ROOT", root},
-                           {"CUDACXX", toolchain->nvcc.string()},
-                           {"PATH", WithFirst(root + "/bin", Variable("PATH"))},
-                           {"LD_LIBRARY_PATH", WithFirst(root + "/lib64", Variable("LD_LIBRARY_PATH"))}});
+    set.insert(set.end(),
+               {{"CUDA_HOME", root},
+                {"CUDA_PATH", root},
+                {"CUDAToolkit_ROOT", root},
+                {"CUDACXX", toolchain->nvcc.string()},
+                {"PATH", WithFirst(root + "/bin", Variable("PATH"))},
+                {"LD_LIBRARY_PATH", WithFirst(root + "/lib64", Variable("LD_LIBRARY_PATH"))}});
   }
   if (!toolchain->host_compiler.empty()) {
     const std::string compiler = toolchain->host_compiler.string();
@@ -155,16 +165,32 @@ std::string WhyUnfit(const Toolchain& toolchain, const Device& device, const std
   return "";
 }
 
-std::string ToolchainJson(const Toolchain* toolchain, const std::string& device_name,
-                          const std::string& driver, const std::string& capability) {
-  nlohmann::json json = {{"device", device_name}};
-  std::string root = toolchain != nullptr ? toolchain->profile.cuda_root.string() : "";
+Result<> KeepFitting(const std::optional<Toolchain>& toolchain, const Nvml* nvml,
+                     std::vector<Device>* devices) {
+  if (!toolchain) return {};
+  std::string why;
+  std::erase_if(*devices, [&](const Device& device) {
+    const std::string unfit =
+        WhyUnfit(*toolchain, device, nvml != nullptr ? nvml->driver_version() : "",
+                 Capability(device, nvml));
+    if (!unfit.empty()) why = unfit;
+    return !unfit.empty();
+  });
+  if (!devices->empty()) return {};
+  return Fail(ErrorKind::kUnavailable, "use toolchain", toolchain->profile.name, why,
+              "update the driver, or choose another device or profile");
+}
+
+std::string ToolchainJson(const std::optional<Toolchain>& toolchain, const Device& device,
+                          const Nvml* nvml) {
+  nlohmann::json json = {{"device", device.name}};
+  std::string root = toolchain ? toolchain->profile.cuda_root.string() : "";
   const auto put = [&](const char* key, const std::string& value) {
     if (!value.empty()) json[key] = value;
   };
-  put("driver", driver);
-  put("compute_capability", capability);
-  if (toolchain != nullptr) {
+  if (nvml != nullptr) put("driver", nvml->driver_version());
+  put("compute_capability", Capability(device, nvml));
+  if (toolchain) {
     put("nvcc", toolchain->nvcc_version);
     put("host_compiler", toolchain->host_version);
     put("arch", toolchain->profile.arch);
@@ -180,11 +206,13 @@ std::string ToolchainJson(const Toolchain* toolchain, const std::string& device_
       }
     }
   }
-  const auto text = [&] { return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); };
+  const auto text = [&] {
+    return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  };
   const std::string fingerprint = Sha256Hex(text()).substr(0, 16);
   json["fingerprint"] = fingerprint;
   // Beside the fingerprint: another kernel, name or folder of the same tools is the same toolchain.
-  if (toolchain != nullptr) put("profile", toolchain->profile.name);
+  if (toolchain) put("profile", toolchain->profile.name);
   put("cuda_root", root);
   if (utsname system{}; ::uname(&system) == 0) json["kernel"] = system.release;
   return text();

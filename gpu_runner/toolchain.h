@@ -1,18 +1,20 @@
 // toolchain.h: named sets of CUDA, host compiler and environment that a job runs under.
 //
-// `--toolchain cuda13` gives a job that CUDA root and that compiler whatever the caller's shell had,
-// and its row a fingerprint, so that two results can be told to come from the same tools. Profiles
-// are in a file of the user's (docs/gpu_run.md); nothing is searched or guessed. What a profile
-// names is checked before the wait, so that a mistake never costs a turn. Any thread.
+// `--toolchain cuda13` gives a job that CUDA root and that compiler whatever the caller's shell
+// had, and its row a fingerprint, so that two results can be told to come from the same tools.
+// Profiles are in a file of the user's (docs/gpu_run.md); nothing is searched or guessed. What a
+// profile names is checked before the wait, so that a mistake never costs a turn. Any thread.
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "gpu_runner/device.h"
+#include "gpu_runner/options.h"
 
 namespace crucible {
 
@@ -32,8 +34,8 @@ struct ToolchainProfile {
 // What was found on this machine for a profile.
 struct Toolchain {
   ToolchainProfile profile;
-  std::filesystem::path nvcc, host_compiler;      // absolute; empty: not said
-  std::string nvcc_version, host_version;         // "13.0.48", the first line of --version
+  std::filesystem::path nvcc, host_compiler;  // absolute; empty: not said
+  std::string nvcc_version, host_version;     // "13.0.48", the first line of --version
   // For the job, on top of the caller's.
   std::vector<std::pair<std::string, std::string>> environment;
 };
@@ -47,18 +49,24 @@ Result<std::vector<ToolchainProfile>> ReadToolchains(const std::filesystem::path
 // Checks what the profile names and asks the compilers for their versions.
 Result<Toolchain> ResolveToolchain(const ToolchainProfile& profile);
 Result<Toolchain> FindToolchain(const std::string& name, const std::filesystem::path& file);
+// The one of the options, else of $CRUCIBLE_TOOLCHAIN, else none.
+Result<std::optional<Toolchain>> ChosenToolchain(const RunOptions& options);
 
 // Why it cannot be used on that device with that driver; empty: it can. The CPU fits every profile.
 // `capability` is the GPU's, such as "9.0", or empty where the driver did not tell.
 std::string WhyUnfit(const Toolchain& toolchain, const Device& device, const std::string& driver,
                      const std::string& capability);
 
+// Leaves out the GPUs of a pool that the toolchain is not for; an error when none is left.
+Result<> KeepFitting(const std::optional<Toolchain>& toolchain, const Nvml* nvml,
+                     std::vector<Device>* devices);
+
 // -1, 0 or 1, number by number: "580.9" < "580.65".
 int CompareVersions(const std::string& a, const std::string& b);
 
 // A job's tools as JSON: with a profile what that found, else what version.json in CUDA_HOME says;
 // and over all of it a fingerprint, equal for equal tools, driver and kind of GPU.
-std::string ToolchainJson(const Toolchain* toolchain, const std::string& device_name,
-                          const std::string& driver, const std::string& capability);
+std::string ToolchainJson(const std::optional<Toolchain>& toolchain, const Device& device,
+                          const Nvml* nvml);
 
 }  // namespace crucible

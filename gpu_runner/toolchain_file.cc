@@ -36,8 +36,7 @@ class Reader {
 
   Result<> Environment(const toml::node& node, ToolchainProfile* profile) const {
     const toml::table* table = node.as_table();
-    if (table == nullptr)
-      return Wrong(node, "'env' is not a table", "write env.NAME = \"value\"");
+    if (table == nullptr) return Wrong(node, "'env' is not a table", "write env.NAME = \"value\"");
     for (const auto& [key, value] : *table) {
       const std::string name(key.str());
       const auto text = value.value_exact<std::string>();
@@ -55,7 +54,8 @@ class Reader {
   Result<ToolchainProfile> Profile(const std::string& name, const toml::node& node) const {
     const toml::table* table = node.as_table();
     if (table == nullptr)
-      return Wrong(node, "'" + name + "' is not a table", "write [" + name + "] and its keys below");
+      return Wrong(node, "'" + name + "' is not a table",
+                   "write [" + name + "] and its keys below");
     ToolchainProfile profile;
     profile.name = name;
     profile.file = file_;
@@ -80,7 +80,8 @@ class Reader {
         profile.host_compiler = text;
       } else if (key == "arch") {
         profile.arch = text.starts_with("sm_") ? text.substr(3) : text;
-        if (profile.arch.size() < 2 || std::isdigit(static_cast<unsigned char>(profile.arch[0])) == 0)
+        if (profile.arch.size() < 2 ||
+            std::isdigit(static_cast<unsigned char>(profile.arch[0])) == 0)
           return Wrong(value, "arch = \"" + text + "\" is no architecture", "write \"90a\"");
       } else {
         return Wrong(value, "there is no key '" + key + "'", std::string("it takes ") + kKeys);
@@ -103,7 +104,8 @@ fs::path ToolchainFile(const std::string& chosen) {
   };
   if (const std::string file = variable(kToolchainFileVariable); !file.empty()) return file;
   const std::string config = variable("XDG_CONFIG_HOME");
-  const fs::path base = config.starts_with('/') ? fs::path(config) : fs::path(variable("HOME")) / ".config";
+  const fs::path base =
+      config.starts_with('/') ? fs::path(config) : fs::path(variable("HOME")) / ".config";
   return base / "crucible" / "toolchains.toml";
 }
 
@@ -135,8 +137,18 @@ Result<Toolchain> FindToolchain(const std::string& name, const fs::path& file) {
     if (profile.name == name) return ResolveToolchain(profile);
     known += (known.empty() ? "" : ", ") + profile.name;
   }
-  return Fail(ErrorKind::kUsage, "use toolchain", name, "there is none of that name in " + file.string(),
+  return Fail(ErrorKind::kUsage, "use toolchain", name,
+              "there is none of that name in " + file.string(),
               known.empty() ? "the file has no profile" : "it has " + known);
+}
+
+Result<std::optional<Toolchain>> ChosenToolchain(const RunOptions& options) {
+  const char* variable = std::getenv(kToolchainVariable);
+  const std::string name = !options.toolchain.empty() ? options.toolchain
+                           : variable != nullptr      ? variable
+                                                      : "";
+  if (name.empty()) return std::nullopt;
+  return FindToolchain(name, ToolchainFile(options.toolchain_file));
 }
 
 }  // namespace crucible

@@ -13,8 +13,9 @@ class Toolchains : public RunnerFixture {
  protected:
   void SetUp() override {
     RunnerFixture::SetUp();
-    WriteProgram("cuda/bin/nvcc", "echo 'nvcc: NVIDIA (R) Cuda compiler driver'\n"
-                                  "echo 'Cuda compilation tools, release 13.0, V13.0.48'\n");
+    WriteProgram("cuda/bin/nvcc",
+                 "echo 'nvcc: NVIDIA (R) Cuda compiler driver'\n"
+                 "echo 'Cuda compilation tools, release 13.0, V13.0.48'\n");
     WriteProgram("gxx", "echo 'gxx (Fake) 12.2.0'\necho 'more'\n");
     environment_["CRUCIBLE_TOOLCHAIN_FILE"] = Path("toolchains.toml");
   }
@@ -65,9 +66,10 @@ TEST_F(Toolchains, TheRowSaysWhichToolsItWere) {
 
 TEST_F(Toolchains, ANestedCallHasTheSameProfileAndNoLongerPath) {
   WriteProfiles(Whole());
-  const std::string count = "echo $CRUCIBLE_TOOLCHAIN; echo $PATH | tr : '\\n' | grep -cx " + Path("cuda/bin");
-  const auto run = Run({"--device", "0", "--toolchain", "cuda13", "--", Program(), "--device", "0", "--",
-                        "sh", "-c", count});
+  const std::string count =
+      "echo $CRUCIBLE_TOOLCHAIN; echo $PATH | tr : '\\n' | grep -cx " + Path("cuda/bin");
+  const auto run = Run({"--device", "0", "--toolchain", "cuda13", "--", Program(), "--device", "0",
+                        "--", "sh", "-c", count});
   EXPECT_EQ(run.out, "cuda13\n1\n") << run.err;
 }
 
@@ -78,7 +80,8 @@ TEST_F(Toolchains, WithoutAProfileTheRowHasAFingerprintToo) {
 }
 
 TEST_F(Toolchains, WhatIsWrongIsSaidBeforeTheWait) {
-  Subprocess holder = Start({"--device", "cpu", "--", "sh", "-c", "touch " + Path("up") + "; sleep 60"});
+  Subprocess holder =
+      Start({"--device", "cpu", "--", "sh", "-c", "touch " + Path("up") + "; sleep 60"});
   ASSERT_TRUE(Appears("up"));
   const auto refused = [&](const std::string& profiles, const std::string& says) {
     WriteProfiles(profiles);
@@ -106,7 +109,8 @@ TEST_F(Toolchains, ADriverTooOldIsNamed) {
   WriteProfiles("[t]\ndriver_min = \"1000.0\"\n");
   const auto run = Run({"--device", "0", "--toolchain", "t", "--", "true"});
   EXPECT_EQ(run.status.ShellCode(), 125);
-  EXPECT_NE(run.err.find("the driver is 999.1, it needs 1000.0 or newer"), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("the driver is 999.1, it needs 1000.0 or newer"), std::string::npos)
+      << run.err;
 }
 
 TEST_F(Toolchains, AnArchitectureTheGpuHasNotIsNamed) {
