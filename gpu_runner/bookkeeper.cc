@@ -3,10 +3,12 @@
 #include <cstdio>
 
 #include "base/clock.h"
+#include "gpu_runner/slurm_report.h"
 
 namespace crucible {
 
 Result<> Bookkeeper::Write(const JobRow& row) {
+  if (!report_.empty()) return WriteReport(report_, row);
   if (!history_) {
     CRUCIBLE_ASSIGN(History opened, History::Open(file_));
     history_ = std::move(opened);

@@ -5,6 +5,9 @@
 #include <iostream>
 
 #include "gpu_runner/run_job.h"
+#include "gpu_runner/slurm.h"
+#include "gpu_runner/slurm_command.h"
+#include "gpu_runner/slurm_report.h"
 
 namespace crucible {
 namespace {
@@ -19,7 +22,18 @@ constexpr char kHelp[] = R"(usage: crucible gpu COMMAND
   unpin [--json]         give back the clocks that --clocks pin locked
 )";
 
+// The run on a Slurm node, started by RunSlurmJob elsewhere.
+int RunOnNode(RunOptions options) {
+  if (const auto shared = CheckReport(options.report); !shared) {
+    std::fprintf(stderr, "gpu_run: %s\n", shared.error().text.c_str());
+    return kExitRunnerFailed;
+  }
+  options.device = DeviceOfStep(options.device, ProcessEnvironment);
+  return RunGpuJob(options);
+}
+
 int Run(const std::vector<std::string>& words) {
+  if (!words.empty() && words[0] == "--srun") return BecomeSrun({words.begin() + 1, words.end()});
   const auto options = ParseRunOptions(words);
   if (!options) {
     std::fprintf(stderr, "%s\n", options.error().text.c_str());
@@ -29,7 +43,13 @@ int Run(const std::vector<std::string>& words) {
     std::fputs(RunHelp(), stdout);
     return 0;
   }
-  return RunGpuJob(*options);
+  if (!options->report.empty()) return RunOnNode(*options);
+  const Result<bool> slurm = IsForSlurm(*options);
+  if (!slurm) {
+    std::fprintf(stderr, "%s\n", slurm.error().text.c_str());
+    return ExitCode(slurm.error());
+  }
+  return *slurm ? RunSlurmJob(*options) : RunGpuJob(*options);
 }
 
 struct Words {

@@ -76,14 +76,14 @@ std::string ForeignProcesses(const Nvml& nvml, const Nvml::Gpu& gpu, int wait_ms
 class Runner {
  public:
   explicit Runner(const RunOptions& options)
-      : options_(options), books_(HistoryFile(fs::current_path())) {}
+      : options_(options), books_(HistoryFile(fs::current_path()), options.report) {}
 
   Result<int> Run() {
     CRUCIBLE_ASSIGN(toolchain_, ChosenToolchain(options_));
     CRUCIBLE_ASSIGN(signals_, RunnerSignals::Block());
     queued_ms_ = SystemClock().UnixMs();
     started_waiting_ms_ = QueueNowMs();
-    job_ = "j" + RandomHex(5);
+    job_ = options_.job_id.empty() ? "j" + RandomHex(5) : options_.job_id;
     nonce_ = RandomHex(16);
     CRUCIBLE_TRY(FindDevices());
     CRUCIBLE_TRY(ReadTokens());
@@ -240,7 +240,7 @@ class Runner {
     record.argv = options_.command;
     record.queued_ms = queued_ms_;
     record.limit_ms = options_.limit_ms.value_or(0);
-    record.database = books_.file().string();
+    if (options_.report.empty()) record.database = books_.file().string();
     const std::string mission_folder = Variable("CRUCIBLE_MISSION_DIR");
     if (options_.log || !mission_folder.empty()) {
       const fs::path folder = mission_folder.empty() ? books_.file().parent_path() : fs::path(mission_folder);
