@@ -71,6 +71,7 @@ class SlurmRunner {
       return Fail(ErrorKind::kUnavailable, "use backend", "slurm", "there is no srun in PATH",
                   "install Slurm's commands (Debian: slurm-client), or use --backend local");
     CRUCIBLE_TRY(CreateReport(file_));
+    books_.Queued(OpenRow());  // first, so that no death of this process leaves a job unrecorded
     words.insert(words.begin(), {gpu_run.string(), "--srun"});
     SubprocessSpec spec;
     spec.argv = std::move(words);
@@ -105,7 +106,6 @@ class SlurmRunner {
         }
       }
       if (!report_.arrived && now >= announce_at_ms && asked_ == 0) {
-        if (announce_at_ms == since_ms_ + kFirstLineMs) books_.Queued(OpenRow());
         if (!options_.quiet) Say(Situation());
         announce_at_ms = now + kAnnounceEveryMs;
       }
