@@ -4,10 +4,7 @@
 #include <cstdio>
 #include <iostream>
 
-#include "gpu_runner/run_job.h"
 #include "gpu_runner/slurm.h"
-#include "gpu_runner/slurm_command.h"
-#include "gpu_runner/slurm_report.h"
 
 namespace crucible {
 namespace {
@@ -22,16 +19,6 @@ constexpr char kHelp[] = R"(usage: crucible gpu COMMAND
   unpin [--json]         give back the clocks that --clocks pin locked
 )";
 
-// The run on a Slurm node, started by RunSlurmJob elsewhere.
-int RunOnNode(RunOptions options) {
-  if (const auto shared = CheckReport(options.report); !shared) {
-    std::fprintf(stderr, "gpu_run: %s\n", shared.error().text.c_str());
-    return kExitRunnerFailed;
-  }
-  options.device = DeviceOfStep(options.device, ProcessEnvironment);
-  return RunGpuJob(options);
-}
-
 int Run(const std::vector<std::string>& words) {
   if (!words.empty() && words[0] == "--srun") return BecomeSrun({words.begin() + 1, words.end()});
   const auto options = ParseRunOptions(words);
@@ -43,13 +30,7 @@ int Run(const std::vector<std::string>& words) {
     std::fputs(RunHelp(), stdout);
     return 0;
   }
-  if (!options->report.empty()) return RunOnNode(*options);
-  const Result<bool> slurm = IsForSlurm(*options);
-  if (!slurm) {
-    std::fprintf(stderr, "%s\n", slurm.error().text.c_str());
-    return ExitCode(slurm.error());
-  }
-  return *slurm ? RunSlurmJob(*options) : RunGpuJob(*options);
+  return RunOnBackend(*options);
 }
 
 struct Words {

@@ -229,21 +229,33 @@ class SlurmRunner {
   int asked_ = 0;  // the last signal that asked to stop
 };
 
-}  // namespace
-
+// kUsage: the variable names no backend.
 Result<bool> IsForSlurm(const RunOptions& options) {
   const std::string variable = ProcessEnvironment("CRUCIBLE_GPU_BACKEND");
   if (!options.backend.empty()) return options.backend == "slurm";
   if (variable.empty() || variable == "local") return false;
   if (variable == "slurm") return true;
-  return Fail(ErrorKind::kUsage, "gpu_run", "CRUCIBLE_GPU_BACKEND=" + variable,
-              "it is local or slurm", "set it to one of them or unset it");
+  return Fail(ErrorKind::kUsage, "use", "CRUCIBLE_GPU_BACKEND=" + variable, "it is local or slurm",
+              "set it to one of them or unset it");
 }
 
-int RunSlurmJob(const RunOptions& options) {
+Result<int> RunHereOrThere(const RunOptions& options) {
+  if (!options.report.empty()) {  // on a Slurm node, started from elsewhere
+    CRUCIBLE_TRY(CheckReport(options.report));
+    RunOptions on_node = options;
+    on_node.device = DeviceOfStep(options.device, ProcessEnvironment);
+    return RunGpuJob(on_node);
+  }
+  CRUCIBLE_ASSIGN(const bool slurm, IsForSlurm(options));
   const SlurmPlace place = WhereInSlurm(ProcessEnvironment);
-  if (place == SlurmPlace::kOwnJob) return RunGpuJob(options);
-  const Result<int> code = SlurmRunner(options, place).Run();
+  if (!slurm || place == SlurmPlace::kOwnJob) return RunGpuJob(options);
+  return SlurmRunner(options, place).Run();
+}
+
+}  // namespace
+
+int RunOnBackend(const RunOptions& options) {
+  const Result<int> code = RunHereOrThere(options);
   if (code) return *code;
   Say(code.error().text);
   return code.error().kind == ErrorKind::kUsage ? 2 : kExitRunnerFailed;

@@ -13,12 +13,9 @@
 
 namespace crucible {
 
-// Whether the options, or $CRUCIBLE_GPU_BACKEND where they do not say, ask for Slurm. kUsage: the
-// variable says neither local nor slurm.
-Result<bool> IsForSlurm(const RunOptions& options);
-
-// Exit codes as RunGpuJob's.
-int RunSlurmJob(const RunOptions& options);
+// Runs the job through what the options, else $CRUCIBLE_GPU_BACKEND, name: this machine's queue or
+// Slurm's. Exit codes as RunGpuJob's.
+int RunOnBackend(const RunOptions& options);
 
 // Becomes `words` (an srun), which SIGTERM then ends with this process's parent: srun cancels its
 // job on SIGTERM, and could not on SIGKILL. Returns only when it cannot.

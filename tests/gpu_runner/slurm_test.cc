@@ -161,6 +161,18 @@ TEST_F(Slurm, AnInterruptedWaiterLeavesTheQueue) {
   EXPECT_EQ(Rows().at(0).outcome, "cancelled");
 }
 
+TEST_F(Slurm, AWaitingJobIsCancelledByItsId) {
+  Subprocess holder = Start(Waiting("up"));
+  ASSERT_TRUE(Appears("up"));
+  Subprocess waiter = Start({"--", "true"});
+  ASSERT_TRUE(Eventually([&] { return Rows().size() == 2 && AreInSlurm(2); }));
+  const std::string id = Rows().at(0).id;
+  const auto cancel = RunUnder({std::string(CRUCIBLE_BIN_DIR) + "/crucible", "gpu", "cancel", id});
+  EXPECT_EQ(cancel.out, "cancelled the waiting job " + id + "\n") << cancel.err;
+  EXPECT_EQ(waiter.Wait()->ShellCode(), 143);
+  EXPECT_EQ(Rows().at(0).outcome, "cancelled");
+}
+
 TEST_F(Slurm, AKilledCallerTakesItsJobWithIt) {
   Subprocess caller = Start(Waiting("up"));
   ASSERT_TRUE(Appears("up"));
