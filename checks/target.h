@@ -68,6 +68,7 @@ struct Target {
   bool build_on_device = false;
   std::int64_t build_limit_ms = 180'000;  // of each command
   std::vector<std::string> harness;
+  std::vector<std::string> harness_parts;  // other files it is made of: a proof of it names them
   std::vector<TargetPeer> peers;
   std::vector<TargetExploit> exploits;
   std::vector<TargetCase> cases;

@@ -208,8 +208,9 @@ void ReadBuild(Reader& reader, const toml::table& root, Target& target) {
 
 void ReadHarness(Reader& reader, const toml::table& root, Target& target) {
   if (const toml::table* harness = reader.Table(root, "harness", true)) {
-    reader.AllowKeys(*harness, "[harness]", {"command"});
+    reader.AllowKeys(*harness, "[harness]", {"command", "parts"});
     target.harness = reader.Words(*harness, "command", true);
+    target.harness_parts = reader.Words(*harness, "parts", false);
   }
   for (const toml::table* item : reader.Tables(root, "peer")) {
     reader.AllowKeys(*item, "[[peer]]", {"name", "command"});

@@ -22,6 +22,7 @@ using Json = nlohmann::json;
 
 // JSON has no infinity: an exact-zero gate that failed is reported as this.
 constexpr double kInfinite = 1e30;
+constexpr int kDriverThreads = 16;  // a CUDA driver may start more while it works
 
 Json MarginsJson(const Margins& margins) {
   const auto finite = [](double value) { return std::min(value, kInfinite); };
@@ -62,11 +63,14 @@ Result<GuardedSolver*> CpuHarness::Solver() {
   // Before the worker is started, so that its threads inherit the CPU set.
   CRUCIBLE_TRY(PinToFirstCpus(options_.worker.threads));
   const int cpus = static_cast<int>(AllowedCpus().size());
+  if (options_.worker.cuda && !gpu_) gpu_ = std::make_unique<GpuWatch>();
   CRUCIBLE_ASSIGN(LibraryWorker worker, LibraryWorker::Start(options_.worker));
-  // A library may keep one pool: its own threads, or (a peer) one of a library it calls.
-  const int pool = options_.worker.threads + (options_.worker.role == LibraryRole::kPeer ? cpus : 0);
-  solver_ =
-      std::make_unique<GuardedSolver>(std::move(worker), options_.worker.threads, pool, SecretSeed());
+  // A library may keep one pool: its own threads, or (a peer) one of a library it calls. A driver's
+  // threads were there before the first call.
+  const int pool = options_.worker.cuda ? ThreadCount(worker.pid()) + kDriverThreads :
+      options_.worker.threads + (options_.worker.role == LibraryRole::kPeer ? cpus : 0);
+  solver_ = std::make_unique<GuardedSolver>(std::move(worker), options_.worker.threads, pool,
+                                            SecretSeed());
   return solver_.get();
 }
 
@@ -75,11 +79,16 @@ Result<Json> CpuHarness::Hello(const Json& request) {
   CRUCIBLE_ASSIGN(GuardedSolver* const solver, Solver());
   Json configuration = Json::parse(solver->worker().configuration(), nullptr, false);
   if (!configuration.is_object())
-    return Fail(ErrorKind::kUsage, "read eigh_cpu_configuration of", options_.worker.library.string(),
-                "it is no JSON object", "return one, such as {\"compiler\":\"…\"}");
+    return Fail(ErrorKind::kUsage, "read eigh_cpu_configuration of",
+                options_.worker.library.string(), "it is no JSON object",
+                "return one, such as {\"compiler\":\"…\"}");
   Json conditions = MachineConditions();
   const Json theirs = Json::parse(solver->worker().conditions(), nullptr, false);
   if (theirs.is_object()) conditions.update(theirs);
+  if (gpu_) {
+    conditions["driver"] = gpu_->driver();
+    conditions["clock"] = "unknown";  // the job's record tells the GPU's
+  }
   conditions["threads"] = std::to_string(options_.worker.threads);
   conditions["blas"] = fmt::format("OpenBLAS {}", openblas_get_corename());
   conditions["protocol"] = std::to_string(kHarnessProtocol);
@@ -103,8 +112,8 @@ Result<Json> CpuHarness::Check(const Json& request) {
   Json margins = MarginsJson({});
   std::string reason;
   if (FindFamily(parameters.kind)->finite)
-    reason = SolveAndJudge(solver, parameters, GenerateBatch(parameters, seed, options_.worker.threads),
-                           &margins);
+    reason = SolveAndJudge(solver, parameters,
+                           GenerateBatch(parameters, seed, options_.worker.threads), &margins);
   else
     reason = JudgePoisoned(solver, parameters, seed, &margins);
   return Json{{"pass", reason.empty()},

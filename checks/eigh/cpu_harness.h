@@ -20,6 +20,7 @@
 
 #include "base/result.h"
 #include "checks/eigh/families.h"
+#include "checks/eigh/gpu_watch.h"
 #include "checks/eigh/guarded_solve.h"
 #include "checks/harness/handover.h"
 
@@ -62,6 +63,7 @@ class CpuHarness {
   CpuHarnessOptions options_;
   std::unique_ptr<GuardedSolver> solver_;
   std::unique_ptr<Handover> handover_;
+  std::unique_ptr<GpuWatch> gpu_;  // of a CUDA library alone
   std::unique_ptr<Prepared> prepared_;
 };
 

@@ -75,18 +75,18 @@ CpuHarness::CpuHarness(CpuHarnessOptions options) : options_(std::move(options))
 
 CpuHarness::~CpuHarness() = default;
 
-// The worker's times are taken where the code under test runs. Here each was seen from outside, with
-// the hand-over on top; more than that means that they were made shorter. Judged by the median over
-// the calls said to be the faster half, because those decide the slot's value.
+// The worker's times are taken where the code under test runs. Here each was seen from outside,
+// with the hand-over on top; more than that means that they were made shorter. Judged by the median
+// over the calls said to be the faster half, because those decide the slot's value.
 CpuHarness::Missing CpuHarness::MissingTime(const SlotTimes& times) {
   const double median = Median(times.call_ns);
   std::vector<std::int64_t> excess;
   for (std::size_t i = 0; i < times.call_ns.size(); ++i)
     if (static_cast<double>(times.call_ns[i]) <= median)
       excess.push_back(times.seen_ns[i] - times.call_ns[i]);
-  return {Median(excess) / 1e3,
-          (kSeenTolerance * median + kHandovers * Median(times.handover_ns) + kSeenResolutionNs) /
-              1e3};
+  return {
+      Median(excess) / 1e3,
+      (kSeenTolerance * median + kHandovers * Median(times.handover_ns) + kSeenResolutionNs) / 1e3};
 }
 
 Result<Json> CpuHarness::Prepare(const Json& request) {
@@ -104,8 +104,8 @@ Result<Json> CpuHarness::Prepare(const Json& request) {
   prepared->random = Random(std::stoull(RandomHex(8), nullptr, 16));
   const std::int64_t count = InputCount(parameters);
   for (std::int64_t i = 0; i < count; ++i) {
-    prepared->inputs.push_back(
-        GenerateBatch(parameters, MixKey(seed, static_cast<std::uint64_t>(i)), options_.worker.threads));
+    prepared->inputs.push_back(GenerateBatch(
+        parameters, MixKey(seed, static_cast<std::uint64_t>(i)), options_.worker.threads));
     if (const std::string reason =
             SolveAndJudge(solver, parameters, prepared->inputs.back(), nullptr);
         !reason.empty())
@@ -170,6 +170,7 @@ Result<Json> CpuHarness::Slot(const Json& request) {
   const std::int64_t start = MonotonicNs();
   const std::int64_t deadline = start + static_cast<std::int64_t>(budget_ms * 1e6);
   const Disturbance before = ReadDisturbance();
+  const bool held_before = gpu_ && gpu_->Throttled();
   SlotTimes times{.budget_ns = deadline - start};
   std::string reason;
   // A call of the first min_calls, so that it is certain to take place.
@@ -188,9 +189,10 @@ Result<Json> CpuHarness::Slot(const Json& request) {
     return Json{{"calls", 0}, {"median_us", 0.0}, {"verified", false}, {"reason", reason}};
   const Missing missing = MissingTime(times);
   if (reason.empty() && missing.us > missing.limit_us)
-    reason = fmt::format("its times are shorter than what was seen: {:.1f} us a call are missing, "
-                         "{:.1f} us at most are the hand-over's",
-                         missing.us, missing.limit_us);
+    reason = fmt::format(
+        "its times are shorter than what was seen: {:.1f} us a call are missing, "
+        "{:.1f} us at most are the hand-over's",
+        missing.us, missing.limit_us);
   const double capacity_ns =
       static_cast<double>(wall_ns) * static_cast<double>(AllowedCpus().size());
   const double steal = static_cast<double>(during.steal_ticks) * 1e7 / capacity_ns;
@@ -206,8 +208,9 @@ Result<Json> CpuHarness::Slot(const Json& request) {
               {"steal", steal},
               {"preemptions", during.preemptions},
               {"verified", reason.empty()},
-              {"throttled", steal > kStealLimit || during.thermal_throttles > 0},
-              {"clock", ClockPolicy()},
+              {"throttled", gpu_ ? held_before || gpu_->Throttled()
+                                 : steal > kStealLimit || during.thermal_throttles > 0},
+              {"clock", gpu_ ? "unknown" : ClockPolicy()},
               {"reason", reason}};
 }
 

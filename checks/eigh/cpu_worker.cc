@@ -118,12 +118,13 @@ class CpuWorker {
     // measure less, so a clock that shows less than the counter was tampered with.
     const std::int64_t start = MonotonicNs();
     const std::int64_t counter_start = CounterNs();
-    const int code = library_->solve(
-        batch, n, At<const float>(in[kInput]), At<float>(in[kValues]), At<float>(in[kVectors]),
-        At<std::int32_t>(in[kInfo]), scratch_bytes > 0 ? At<void>(in[kScratch]) : nullptr,
-        scratch_bytes, static_cast<int>(in[kThreads]));
+    const int code = library_->solve(batch, n, At<const float>(in[kInput]), At<float>(in[kValues]),
+                                     At<float>(in[kVectors]), At<std::int32_t>(in[kInfo]),
+                                     scratch_bytes > 0 ? At<void>(in[kScratch]) : nullptr,
+                                     scratch_bytes, static_cast<int>(in[kThreads]));
     const std::int64_t counter_end = CounterNs();
     const std::int64_t end = MonotonicNs();
+    loop_->MarkFinished();
     // First of all: what a thread still running writes later must not count.
     CopyOut(in[kValues], in[kValuesCopy], batch * n);
     CopyOut(in[kVectors], in[kVectorsCopy], batch * n * n);
@@ -150,9 +151,9 @@ class CpuWorker {
 int main(int argc, char** argv) {
   auto loop = crucible::WorkerLoop::Attach();
   if (!loop || argc != 2) {
-    fmt::print(stderr, "eigh_worker: {}\n",
-               loop ? "start it through eigh_harness: it takes one word, its role"
-                    : loop.error().text);
+    fmt::print(
+        stderr, "eigh_worker: {}\n",
+        loop ? "start it through eigh_harness: it takes one word, its role" : loop.error().text);
     return 2;
   }
   crucible::eigh::CpuWorker worker(*loop, std::strcmp(argv[1], "candidate") == 0);

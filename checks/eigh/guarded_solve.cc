@@ -83,16 +83,15 @@ Result<> GuardedSolver::Lend(std::int64_t batch, std::int64_t n, std::size_t wor
                          buffer("the eigenvalues", floats(batch * n), 2),
                          buffer("the eigenvectors", floats(batch * n * n), 3),
                          buffer("info", floats(batch), 4),
-                         buffer("the workspace", workspace_bytes, 5),
-                         arena.Take(floats(batch * n)), arena.Take(floats(batch * n * n)),
-                         arena.Take(floats(batch))});
+                         buffer("the workspace", workspace_bytes, 5), arena.Take(floats(batch * n)),
+                         arena.Take(floats(batch * n * n)), arena.Take(floats(batch))});
   } catch (const std::bad_alloc&) {
     return Fail(ErrorKind::kIo, "lend buffers for", fmt::format("batch={} n={}", batch, n),
                 "the memory shared with the worker is too small for them");
   }
   secret_ = MixKey(secret_, 6);
-  for (GuardedBuffer* lent : {&lent_->input, &lent_->eigenvalues, &lent_->eigenvectors,
-                              &lent_->info, &lent_->workspace})
+  for (GuardedBuffer* lent :
+       {&lent_->input, &lent_->eigenvalues, &lent_->eigenvectors, &lent_->info, &lent_->workspace})
     CRUCIBLE_TRY(worker_.Touch(lent->mapping()));
   for (const auto copy : {lent_->values_copy, lent_->vectors_copy, lent_->info_copy})
     CRUCIBLE_TRY(worker_.Touch(copy));
@@ -129,7 +128,8 @@ CallReport GuardedSolver::Solve(std::int64_t batch, std::int64_t n, const std::v
       {batch, n, threads_, cold ? 1 : 0, at(lent.input), at(lent.eigenvalues),
        at(lent.eigenvectors), at(lent.info), at(lent.workspace),
        static_cast<std::int64_t>(lent.workspace.size()), arena.OffsetOf(lent.values_copy.data()),
-       arena.OffsetOf(lent.vectors_copy.data()), arena.OffsetOf(lent.info_copy.data())});
+       arena.OffsetOf(lent.vectors_copy.data()), arena.OffsetOf(lent.info_copy.data()),
+       static_cast<std::int64_t>(secret_ = MixKey(secret_, 7))});
   if (!reply) return broken(reply.error());
   CopyOut(lent.values_copy, &answer->eigenvalues);
   CopyOut(lent.vectors_copy, &answer->eigenvectors);
@@ -156,7 +156,7 @@ CallReport GuardedSolver::Solve(std::int64_t batch, std::int64_t n, const std::v
 std::string GuardedSolver::Inspect(const std::vector<float>& a, int code,
                                    const Answer& answer) const {
   Lent& lent = *lent_;
-  if (code != 0) return fmt::format("eigh_cpu_solve returned {}", code);
+  if (code != 0) return fmt::format("{} returned {}", worker_.entry(), code);
   for (GuardedBuffer* buffer :
        {&lent.input, &lent.eigenvalues, &lent.eigenvectors, &lent.info, &lent.workspace})
     if (std::string damage = buffer->Damage(); !damage.empty()) return damage;

@@ -1,8 +1,8 @@
 // guarded_solve.h: one call of a library that is not trusted.
 //
-// The library runs in a worker process that shares with this one the buffers of the call and nothing
-// else. Before each call every buffer gets another address, the outputs and the workspace are
-// poisoned with NaN, canaries lie around everything. The outputs are copied the moment the call
+// The library runs in a worker process that shares with this one the buffers of the call and
+// nothing else. Before each call every buffer gets another address, the outputs and the workspace
+// are poisoned with NaN, canaries lie around everything. The outputs are copied the moment the call
 // returns, so what is judged is what existed then; the input is compared with a copy the library
 // never saw; the thread count, the CPU set and the floating-point mode must be what they were; two
 // independent clocks must agree. Not thread-safe: one call at a time is the point.
@@ -28,7 +28,7 @@ struct Answer {
 struct CallReport {
   std::int64_t elapsed_ns = 0;  // as the worker took it
   std::int64_t seen_ns = 0;     // as this process saw it, hand-over included
-  std::string violation;  // empty: the library kept the rules of a call
+  std::string violation;        // empty: the library kept the rules of a call
 };
 
 class GuardedSolver {

@@ -48,13 +48,13 @@ Result<LibraryWorker> LibraryWorker::Start(const WorkerOptions& options) {
   const std::filesystem::path absolute = std::filesystem::absolute(path);
   CRUCIBLE_ASSIGN(const std::string sha256, Sha256HexOfFile(absolute));
   const bool candidate = options.role == LibraryRole::kCandidate;
-  if (candidate && options.needs_symbol_policy) CRUCIBLE_TRY(CheckSymbols(absolute));
-  CRUCIBLE_ASSIGN(WorkerProcess process,
-                  WorkerProcess::Start({WorkerProgram(options.program),
-                                        candidate ? "candidate" : "peer"},
-                                       kArenaBytes));
+  if (candidate) CRUCIBLE_TRY(options.cuda ? CheckNeeded(absolute) : CheckSymbols(absolute));
+  CRUCIBLE_ASSIGN(WorkerProcess process, WorkerProcess::Start({WorkerProgram(options.cuda ? "eigh_cuda_worker" : "eigh_worker"),
+                                                               candidate ? "candidate" : "peer"},
+                                                              kArenaBytes));
   LibraryWorker worker(std::move(process));
   worker.threads_ = options.threads;
+  worker.cuda_ = options.cuda;
   worker.sha256_ = sha256;
   CRUCIBLE_ASSIGN(WorkerAnswer loaded, worker.Ask(kLoad, {}, absolute.string()));
   worker.configuration_ = std::move(loaded.text);
@@ -69,8 +69,8 @@ Result<std::size_t> LibraryWorker::WorkspaceBytes(std::int64_t batch, std::int64
 }
 
 Result<> LibraryWorker::Touch(std::span<std::byte> region) {
-  CRUCIBLE_TRY(Ask(kTouch, {arena().OffsetOf(region.data()),
-                            static_cast<std::int64_t>(region.size())}));
+  CRUCIBLE_TRY(
+      Ask(kTouch, {arena().OffsetOf(region.data()), static_cast<std::int64_t>(region.size())}));
   return {};
 }
 
@@ -82,11 +82,11 @@ Result<std::int64_t> LibraryWorker::Sweep(bool full) {
 Result<SolveReply> LibraryWorker::Solve(std::initializer_list<std::int64_t> arguments) {
   CRUCIBLE_ASSIGN(WorkerAnswer answer, Ask(kSolve, arguments, "", /*timed=*/true));
   return SolveReply{.code = static_cast<int>(answer.results[kCode]),
-                  .elapsed_ns = answer.results[kElapsedNs],
-                  .counter_ns = answer.results[kCounterNs],
-                  .seen_ns = answer.seen_ns,
-                  .mode_changed = answer.results[kModeChanged] != 0,
-                  .violation = std::move(answer.text)};
+                    .elapsed_ns = answer.results[kElapsedNs],
+                    .counter_ns = answer.results[kCounterNs],
+                    .seen_ns = answer.seen_ns,
+                    .mode_changed = answer.results[kModeChanged] != 0,
+                    .violation = std::move(answer.text)};
 }
 
 std::int64_t LibraryWorker::CpuNs() const {

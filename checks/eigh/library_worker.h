@@ -25,8 +25,7 @@ struct WorkerOptions {
   std::filesystem::path library;
   LibraryRole role = LibraryRole::kCandidate;
   int threads = 1;
-  std::string program = "eigh_worker";  // beside the harness; another one for another device
-  bool needs_symbol_policy = true;      // a device library is made of other parts
+  bool cuda = false;  // a library for the GPU, with the ABI of crucible/eigh.h
 };
 
 struct SolveReply {
@@ -44,7 +43,8 @@ class LibraryWorker {
 
   const std::string& configuration() const { return configuration_; }  // JSON text, the library's
   const std::string& conditions() const { return conditions_; }        // JSON text, the worker's
-  const std::string& sha256() const { return sha256_; }                // of the file, before loading
+  const char* entry() const { return cuda_ ? "crucible_eigh" : "eigh_cpu_solve"; }
+  const std::string& sha256() const { return sha256_; }  // of the file, before loading
 
   Result<std::size_t> WorkspaceBytes(std::int64_t batch, std::int64_t n);
   Result<> Touch(std::span<std::byte> region);
@@ -65,6 +65,7 @@ class LibraryWorker {
   WorkerProcess process_;
   std::string configuration_, conditions_, sha256_;
   int threads_ = 1;
+  bool cuda_ = false;
 };
 
 }  // namespace crucible::eigh

@@ -18,10 +18,13 @@ int main(int argc, char** argv) {
       "(docs/target_protocol.md): JSON Lines on CRUCIBLE_REQUEST_FD / CRUCIBLE_REPLY_FD.",
       "eigh_harness");
   app.add_option("--library", options.worker.library, "shared library with the ABI of eigh_cpu.h");
-  app.add_option("--threads", options.worker.threads, "threads it may use (default: every allowed CPU)")
+  app.add_option("--threads", options.worker.threads,
+                 "threads it may use (default: every allowed CPU)")
       ->check(CLI::Range(1, 1024))
       ->default_val(static_cast<int>(crucible::AllowedCpus().size()));
   app.add_option("--target", options.target, "the name reported by hello")->capture_default_str();
+  app.add_flag("--cuda", options.worker.cuda,
+               "the library is for the GPU, with the ABI of crucible/eigh.h");
   app.add_flag("--peer", peer, "a peer: exempt from the rule that a kernel does its own work");
   app.add_flag("--families", families, "list the kinds of input matrix and exit");
   try {

@@ -27,10 +27,10 @@ enum SolveArgument {
   kInfo,
   kScratch,
   kScratchBytes,
-  kValuesCopy,   // where the outputs go the moment the call returns
+  kValuesCopy,  // where the outputs go the moment the call returns
   kVectorsCopy,
   kInfoCopy,
-  kSecret,       // a new number for each call
+  kSecret,  // a new number for each call
 };
 
 enum SolveResult { kRefused, kCode, kElapsedNs, kCounterNs, kModeChanged };

@@ -9,7 +9,6 @@ namespace crucible {
 namespace {
 
 constexpr std::size_t kLine = 64;
-constexpr std::size_t kCanaryBytes = 4096;
 constexpr std::size_t kPlaces = 1024;  // different addresses, one line apart
 
 std::size_t RoundUp(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
@@ -23,10 +22,7 @@ std::uint64_t Hash(std::uint64_t x) {
 }  // namespace
 
 GuardedBuffer::GuardedBuffer(std::string name, std::size_t bytes, std::uint64_t secret)
-    : name_(std::move(name)),
-      bytes_(bytes),
-      mapped_bytes_(MappedBytes(bytes)),
-      secret_(secret) {
+    : name_(std::move(name)), bytes_(bytes), mapped_bytes_(MappedBytes(bytes)), secret_(secret) {
   void* memory = ::mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();

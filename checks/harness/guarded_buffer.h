@@ -15,6 +15,8 @@ namespace crucible {
 
 class GuardedBuffer {
  public:
+  static constexpr std::size_t kCanaryBytes = 4096;  // watched on either side
+
   // `secret` seeds the canary bytes and the offsets. `name` is what error texts call it.
   GuardedBuffer(std::string name, std::size_t bytes, std::uint64_t secret);
   // In memory of the caller's (MappedBytes(bytes) of it), which must outlive the buffer.

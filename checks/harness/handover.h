@@ -1,5 +1,5 @@
-// handover.h: what it costs to wake another thread, let it do nothing, and be woken, on this machine
-// as it is now.
+// handover.h: what it costs to wake another thread, let it do nothing, and be woken, on this
+// machine as it is now.
 //
 // A worker's calls are seen from outside with this on top. It is measured between two threads of
 // the harness, where the code under test has no say in it. Not thread-safe.

@@ -38,8 +38,8 @@ struct Disturbance {
 Disturbance ReadDisturbance();
 Disturbance operator-(const Disturbance& after, const Disturbance& before);
 
-// How long a process's first thread (0: the calling thread) has waited for a CPU while it could have
-// run, as the kernel counts it; 0 where it does not.
+// How long a process's first thread (0: the calling thread) has waited for a CPU while it could
+// have run, as the kernel counts it; 0 where it does not.
 std::int64_t WaitedForCpuNs(int pid = 0);
 
 std::int64_t MonotonicNs();

@@ -172,10 +172,11 @@ char* g_verdict = nullptr;
 std::size_t g_verdict_bytes = 0;
 
 const char* Doing(int call) {
-  for (const auto& list : {std::pair(std::begin(kForbidden), std::end(kForbidden)),
-                           std::pair(std::begin(kForbiddenInCompute), std::end(kForbiddenInCompute)),
-                           std::pair(std::begin(kWrites), std::end(kWrites)),
-                           std::pair(std::begin(kOthers), std::end(kOthers))})
+  for (const auto& list :
+       {std::pair(std::begin(kForbidden), std::end(kForbidden)),
+        std::pair(std::begin(kForbiddenInCompute), std::end(kForbiddenInCompute)),
+        std::pair(std::begin(kWrites), std::end(kWrites)),
+        std::pair(std::begin(kOthers), std::end(kOthers))})
     for (const Forbidden* item = list.first; item != list.second; ++item)
       if (item->call == call) return item->doing;
   return "make a forbidden system call";
@@ -229,10 +230,10 @@ bool InstallFilter(Seclusion level) {
 bool EnterDomain(Seclusion level) {
   constexpr std::uint64_t kRead =
       LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_EXECUTE;
-  constexpr std::uint64_t kWrite =
-      LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |
-      LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_DIR |
-      LANDLOCK_ACCESS_FS_MAKE_SYM | LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO;
+  constexpr std::uint64_t kWrite = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |
+                                   LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG |
+                                   LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_SYM |
+                                   LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO;
   landlock_ruleset_attr attributes{};
   attributes.handled_access_fs = kRead | kWrite;
   const int rules = static_cast<int>(

@@ -2,8 +2,8 @@
 // descriptors, opening files for writing, sockets, other processes, the clock, priorities.
 //
 // Irrevocable and inherited by every thread. Two layers: a system-call filter (seccomp), which ends
-// the process the moment a forbidden call is made, and a Landlock domain, which also closes /proc of
-// every process outside (memory, descriptors, ptrace), for root as well. What a kernel or a
+// the process the moment a forbidden call is made, and a Landlock domain, which also closes /proc
+// of every process outside (memory, descriptors, ptrace), for root as well. What a kernel or a
 // container does not offer is left out and said so. Call with one thread, before untrusted code.
 #pragma once
 

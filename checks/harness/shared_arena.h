@@ -24,12 +24,13 @@ struct WorkerControl {
   std::atomic<std::uint32_t> request{0};  // harness: there is work
   std::atomic<std::uint32_t> ready{0};    // worker: everything is set up, the timed part comes next
   std::atomic<std::uint32_t> go{0};       // harness: begin
-  std::atomic<std::uint32_t> done{0};     // worker: finished
+  std::atomic<std::uint32_t> finished{0};  // worker: the timed part is over
+  std::atomic<std::uint32_t> done{0};      // worker: the answer is there
   std::uint32_t operation = 0;
   std::int64_t arguments[kWorkerArguments] = {};
   std::int64_t results[kWorkerArguments] = {};
-  char text[65536] = {};     // in: a path; out: an answer in words, or why there is none
-  char verdict[1024] = {};   // why the worker was stopped, in words
+  char text[65536] = {};    // in: a path; out: an answer in words, or why there is none
+  char verdict[1024] = {};  // why the worker was stopped, in words
 };
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 

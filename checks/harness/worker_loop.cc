@@ -51,6 +51,11 @@ void WorkerLoop::Run(const Operation& operation) {
   }
 }
 
+void WorkerLoop::MarkFinished() {
+  control().finished.store(turn_, std::memory_order_release);
+  FutexWake(control().finished);
+}
+
 void WorkerLoop::AwaitGo() {
   control().ready.store(turn_, std::memory_order_release);
   for (int spin = 1; control().go.load(std::memory_order_acquire) != turn_; ++spin)

@@ -26,6 +26,8 @@ class WorkerLoop {
 
   // Inside an operation that is timed: returns the moment the harness says "go".
   void AwaitGo();
+  // … and this says that what was timed is over.
+  void MarkFinished();
 
   SharedArena& arena() { return arena_; }
   WorkerControl& control() { return arena_.control(); }

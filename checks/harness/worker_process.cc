@@ -76,17 +76,21 @@ Result<WorkerAnswer> WorkerProcess::Call(std::uint32_t operation,
     start = MonotonicNs();
     control.go.store(turn, std::memory_order_release);
   }
-  for (;;) {
-    const std::uint32_t done = control.done.load(std::memory_order_acquire);
-    if (done == turn) break;
-    FutexWait(control.done, done, kAliveEveryMs);
-    if (control.done.load(std::memory_order_acquire) != turn && Ended()) return Gone(operation);
-  }
+  const auto wait_for = [&](std::atomic<std::uint32_t>& word) {
+    for (std::uint32_t seen; (seen = word.load(std::memory_order_acquire)) != turn;) {
+      if (control.done.load(std::memory_order_acquire) == turn) break;  // it refused
+      FutexWait(word, seen, kAliveEveryMs);
+      if (word.load(std::memory_order_acquire) != turn && Ended()) return false;
+    }
+    return true;
+  };
   WorkerAnswer answer;
   if (timed) {
+    if (!wait_for(control.finished)) return Gone(operation);
     answer.seen_ns = MonotonicNs() - start;
     answer.seen_ns -= WaitedForCpuNs() + WaitedForCpuNs(pid()) - waited;
   }
+  if (!wait_for(control.done)) return Gone(operation);
   std::copy(std::begin(control.results), std::end(control.results), answer.results);
   answer.text = Words(control.text, sizeof control.text);
   if (answer.results[0] != 0) return Fail(ErrorKind::kUsage, "", "", answer.text);

@@ -22,8 +22,8 @@ namespace crucible {
 struct WorkerAnswer {
   std::int64_t results[kWorkerArguments] = {};
   std::string text;
-  // Of a timed operation: from "go" to "done" by the harness's clock, less the time that either side
-  // had to wait for a CPU: a busy machine is no lie.
+  // Of a timed operation: from "go" to "finished" by the harness's clock, less the time that either
+  // side had to wait for a CPU: a busy machine is no lie.
   std::int64_t seen_ns = 0;
 };
 

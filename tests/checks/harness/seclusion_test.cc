@@ -104,8 +104,8 @@ TEST_F(SeclusionTest, CannotTakeTheHandlerAway) {
 TEST_F(SeclusionTest, CannotLookIntoTheProcessThatJudges) {
   const std::string memory = "/proc/" + std::to_string(::getpid()) + "/mem";
   for (const Seclusion level : {Seclusion::kCompute, Seclusion::kDevice}) {
-    const Outcome outcome = InSeclusion(
-        [&] { return ::open(memory.c_str(), O_RDONLY) >= 0 ? 1 : errno; }, level);
+    const Outcome outcome =
+        InSeclusion([&] { return ::open(memory.c_str(), O_RDONLY) >= 0 ? 1 : errno; }, level);
     if (outcome.layers.find("landlock") == std::string::npos)
       GTEST_SKIP() << "this kernel has no Landlock; layers: " << outcome.layers;
     EXPECT_FALSE(outcome.Exited(1)) << "the harness's memory was opened";
