@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/process_identity.h"
 #include "orchestrator/campaign_impl.h"
+#include "orchestrator/prove_harness.h"
 
 namespace crucible {
 namespace {
@@ -135,6 +136,7 @@ Result<CampaignSummary> Campaign::Impl::Run() {
   CRUCIBLE_TRY(store.PutCampaign(row));
   Event("", "campaign", fmt::format("campaign {} on {} runs, {} agents", row.name, target.name,
                                     file.agents));
+  CRUCIBLE_TRY(ProveFirst());
   CRUCIBLE_TRY(MeasureFirst());
   for (;;) {
     bool stop_now = false;
@@ -167,6 +169,16 @@ Result<CampaignSummary> Campaign::Impl::Run() {
       Event("", "campaign", "main was not measured beside its peers: " + measured.error().text);
   CRUCIBLE_TRY(End(state, why_draining));
   return summary;
+}
+
+// Nothing is judged by a harness that lets a cheating kernel through.
+Result<> Campaign::Impl::ProveFirst() {
+  CRUCIBLE_ASSIGN(const std::string tip, repository.MainTip());
+  CRUCIBLE_TRY(store.SetCampaignPhase(row.name, "measuring", "running the cheating kernels"));
+  if (progress && !target.exploits.empty())
+    progress("running the target's cheating kernels against its harness");
+  return ProveHarness(Baseline(), &store, tip,
+                      [this](const std::string& text) { Event("", "campaign", text); });
 }
 
 // The first point of every bar, before anything changes.

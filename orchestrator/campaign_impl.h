@@ -50,6 +50,7 @@ struct Campaign::Impl {
 
   // campaign.cc: the loop.
   Result<CampaignSummary> Run();
+  Result<> ProveFirst();
   Result<> MeasureFirst();
   Result<> MeasureLast();
   Result<> FollowControl(bool* stop_now);
