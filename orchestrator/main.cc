@@ -9,6 +9,7 @@
 #include "orchestrator/cli/dashboard_command.h"
 #include "orchestrator/cli/doctor_command.h"
 #include "orchestrator/cli/log_command.h"
+#include "orchestrator/cli/mcp_command.h"
 
 namespace crucible {
 namespace {
@@ -32,6 +33,7 @@ constexpr Command kCommands[] = {
     {"compare", CompareCommand, "build two checkouts and compare them, paired"},
     {"dashboard", DashboardCommand, "write (or serve) the progress page"},
     {"gpu", Gpu, "run, status, history, cancel, logs: the device's queue"},
+    {"mcp", McpCommand, "serve a mission's tools to an MCP client"},
     {"propose", ProposeCommand, ""},
     {"integrate", IntegrateCommand, ""},
 };

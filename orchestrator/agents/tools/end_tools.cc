@@ -1,4 +1,4 @@
-// end_tools.cc: note, commit, report: what of a mission outlives its conversation.
+// end_tools.cc: note, commit, restore, report: what of a mission outlives its conversation.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -121,6 +121,18 @@ Result<ToolAnswer> Commit(Session* session, const json& arguments) {
                          state.pending ? "; log_experiment comes next" : ""));
 }
 
+Result<ToolAnswer> Restore(Session* session) {
+  CRUCIBLE_ASSIGN(const auto changes, session->repository.WorktreeChanges(session->order().worktree));
+  CRUCIBLE_ASSIGN(const std::string head,
+                  session->repository.Resolve("refs/heads/" + session->order().branch));
+  CRUCIBLE_TRY(session->repository.ResetHard(session->order().worktree, head));
+  std::string text = fmt::format("back at {}: ", head.substr(0, 12));
+  std::vector<std::string> paths;
+  for (const ChangedPath& change : changes) paths.push_back(change.path);
+  text += paths.empty() ? "nothing was changed" : fmt::format("{}", fmt::join(paths, ", "));
+  return Say(Head(text, session->context.limits.answer_bytes, "the worktree") + "\n");
+}
+
 Result<ToolAnswer> ReportTool(Session* session, const json& arguments) {
   MissionResult result;
   result.outcome = arguments.at("outcome");
@@ -161,6 +173,12 @@ void AddEndTools(const SharedSession& session, ToolSet* tools) {
        "of exactly these files was accepted.",
        {{.name = "message", .help = "imperative first line: what and why", .required = true}},
        [session](const json& arguments) { return Commit(session.get(), arguments); }}));
+  tools->push_back(MakeFunctionTool(
+      {"restore",
+       "Throw away every change since the last commit (new files, too): what a rejected experiment "
+       "leaves.",
+       {},
+       [session](const json&) { return Restore(session.get()); }}));
   tools->push_back(MakeFunctionTool(
       {"report",
        "End the mission. candidate: the commit is to be merged; no_change: nothing was found; "

@@ -111,23 +111,28 @@ BuildRequest RequestFor(Session* session) {
   return request;
 }
 
-// A build runs what the agent wrote, so it runs in the sandbox, with the build folder in place of
-// the scratch: between builds nothing of the agent's can reach that folder.
+// A build runs what the agent wrote, so it runs in a sandbox of its own: the build folder is what it
+// may write, the sources it can only read. Between builds nothing of the agent's reaches that folder.
 Result<> PutInSandbox(const ToolContext& context, BuildRequest* request) {
   if (!context.sandbox) return {};
   CRUCIBLE_CHECK(context.enter_sandbox != nullptr, "a sandbox comes with the way into it");
+  CRUCIBLE_TRY(MakeDirectories(request->arm.build));
   SandboxSpec sandbox = *context.sandbox;
-  sandbox.scratch = request->arm.build;
+  sandbox.worktree = request->arm.build;
+  sandbox.scratch.clear();
   sandbox.broker_socket.clear();
+  sandbox.readable.push_back(request->arm.source);
   sandbox.readable.push_back(request->arm.main);
   SubprocessSpec probe;
   probe.argv = {"true"};
-  probe.directory = sandbox.worktree;
-  CRUCIBLE_TRY(MakeDirectories(request->arm.build));
   CRUCIBLE_ASSIGN(const SubprocessSpec inside, context.enter_sandbox(sandbox, probe));
-  CRUCIBLE_CHECK(inside.argv.size() > 1 && inside.argv.back() == "true",
-                 "a sandboxed command keeps its words at the end");
+  CRUCIBLE_CHECK(inside.argv.size() > 1 && inside.argv.back() == "true" &&
+                     inside.descriptors.empty(),
+                 "a sandbox without git is words in front of a command");
   request->runner.insert(request->runner.end(), inside.argv.begin(), inside.argv.end() - 1);
+  // A target's commands start in the sources, inside as outside.
+  request->runner.insert(request->runner.end(), {"/bin/sh", "-c", "cd \"$0\" && exec \"$@\"",
+                                                 request->arm.source.string()});
   return {};
 }
 

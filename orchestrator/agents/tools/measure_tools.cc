@@ -108,7 +108,7 @@ std::string Advice(const Session& session, const Comparison& comparison,
   else if (report.pass && comparison.against == "held")
     text = "Accepted: commit it, and log_experiment.\n";
   else
-    text = "Log it with log_experiment, and put the files back as they were where it is rejected.\n";
+    text = "Log it with log_experiment; restore puts the files back as they were.\n";
   const int most = session.order().experiments;
   if (most > 0)
     text += fmt::format("{} of {} experiments made.\n", session.state.measured.size(), most);

@@ -62,7 +62,7 @@ Result<> Session::NothingForeignChanged() {
               fmt::format("{} path{} changed that the mission may not change: {}{}", all,
                           all == 1 ? " was" : "s were", fmt::join(foreign, ", "),
                           all > kShown ? ", …" : ""),
-              fmt::format("put them back (git checkout -- PATH, or delete what is new); it may "
+              fmt::format("restore goes back to the last commit, or put them back by hand; it may "
                           "change {}", EditableText(target())));
 }
 

@@ -17,6 +17,6 @@ void AddCommandTool(const SharedSession& session, ToolSet* tools);    // run_com
 void AddMeasureTools(const SharedSession& session, ToolSet* tools);   // build, check, compare
 void AddLogTools(const SharedSession& session, ToolSet* tools);       // brief, log_query
 void AddExperimentTool(const SharedSession& session, ToolSet* tools); // log_experiment
-void AddEndTools(const SharedSession& session, ToolSet* tools);       // note, commit, report
+void AddEndTools(const SharedSession& session, ToolSet* tools);       // note, commit, restore, report
 
 }  // namespace crucible

@@ -75,20 +75,22 @@ TEST_F(CommandTool, IsNotOfferedWithoutASandboxUnlessThatIsMeant) {
 
 // Stands for the real sandbox: marks what went through it.
 Result<SubprocessSpec> Marked(const SandboxSpec& sandbox, SubprocessSpec spec) {
-  std::vector<std::string> words = {"env", "INSIDE=" + sandbox.scratch.filename().string()};
+  std::vector<std::string> words = {"env", "INSIDE=" + sandbox.worktree.filename().string()};
   words.insert(words.end(), spec.argv.begin(), spec.argv.end());
   spec.argv = words;
   return spec;
 }
 
-TEST_F(CommandTool, CommandsAndBuildsGoIntoTheSandboxAndBuildsHaveTheirOwnScratch) {
+TEST_F(CommandTool, CommandsAndBuildsGoIntoSandboxesAndABuildMayWriteItsFolderOnly) {
   context_.unsandboxed = false;
   context_.sandbox = SandboxSpec{.worktree = order().worktree, .scratch = root_ / "scratch"};
   context_.enter_sandbox = Marked;
-  context_.target.build_commands = {{"sh", "-c", "echo $INSIDE > \"$0\"/inside", "{build}"}};
-  EXPECT_ANSWER(Call("run_command", {{"command", "echo in $INSIDE"}}), "in scratch");
+  context_.target.build_commands = {
+      {"sh", "-c", "echo $INSIDE > \"$0\"/inside; cat kernel/k.cc >> \"$0\"/inside", "{build}"}};
+  EXPECT_ANSWER(Call("run_command", {{"command", "echo in $INSIDE"}}), "in m1");
   EXPECT_ANSWER(Call("build", nlohmann::json::object()), "built");
-  EXPECT_EQ(ReadFile(Folder() / "build-1/inside").value(), "build-1\n");
+  EXPECT_EQ(ReadFile(Folder() / "build-1/inside").value(),
+            "build-1\nint speed = 1;\nint more = 2;\n");
 }
 
 }  // namespace

@@ -75,6 +75,18 @@ TEST_F(EndTools, LaterComparisonsAreAgainstWhatWasCommitted) {
   EXPECT_THAT(ReadFile(Folder() / "reports/002-claim.diff").value(), HasSubstr("+int more = 3"));
 }
 
+TEST_F(EndTools, RestoreGoesBackToTheLastCommit) {
+  Edit("speed = 1", "speed = 2");
+  Call("compare", json::object());
+  EXPECT_ANSWER(Commit(), "committed");
+  Edit("speed = 2", "speed = 3");
+  Write(order().worktree / "kernel/new.cc", "x");
+  Write(order().worktree / "harness.cc", "int cheat;\n");
+  EXPECT_ANSWER(Call("restore", json::object()), "harness.cc, kernel/k.cc, kernel/new.cc");
+  EXPECT_EQ(Git(order().worktree, {"status", "--porcelain"}), "");
+  EXPECT_EQ(ReadFile(order().worktree / "kernel/k.cc").value(), "int speed = 2;\nint more = 2;\n");
+}
+
 TEST_F(EndTools, ASimplifierNeedsAFullCheckAndNoLossInstead) {
   order().flavour = "simplifier";
   Judge("no_difference", 1.0);
