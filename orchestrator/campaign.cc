@@ -21,6 +21,7 @@ using nlohmann::json;
 
 constexpr std::int64_t kPollMs = 100;
 constexpr std::int64_t kStatusEveryMs = 10'000;
+constexpr std::int64_t kSpendEveryMs = 2'000;
 constexpr std::int64_t kLeastFreeBytes = std::int64_t{512} << 20;
 
 volatile sig_atomic_t g_interrupts = 0;
@@ -228,6 +229,11 @@ Result<> Campaign::Impl::FollowControl(bool* stop_now) {
     return mission.state != "planned";
   });
   if (file.missions > 0 && begun >= file.missions) drain("all its missions were started");
+  if (const std::int64_t ms = SystemClock().UnixMs(); ms - last_spend_ms >= kSpendEveryMs) {
+    last_spend_ms = ms;
+    CRUCIBLE_ASSIGN(spent, SpendOf(&store, workspace, row.name));
+    if (const std::string used_up = UsedUp(file, spent); !used_up.empty()) drain(used_up);
+  }
   if (file.idle_missions > 0 && idle_missions >= file.idle_missions)
     drain(fmt::format("{} missions in a row landed nothing", idle_missions));
   return {};
@@ -351,9 +357,10 @@ void Campaign::Impl::ShowStatus() {
   const std::string left =
       row.deadline_ms ? FormatDuration(std::max<std::int64_t>(0, *row.deadline_ms - now)) : "-";
   const std::string text =
-      fmt::format("agents: {}; merging: {}; {} queued; {} left for new missions",
+      fmt::format("agents: {}; merging: {}; {} queued; {} left for new missions{}",
                   running.empty() ? "none" : fmt::format("{}", fmt::join(running, ", ")),
-                  merge ? merge->mission : "nothing", merge_queue.size(), left);
+                  merge ? merge->mission : "nothing", merge_queue.size(), left,
+                  spent.usd > 0 || spent.tokens > 0 ? "; spent " + ToText(spent) : "");
   (void)store.SetCampaignPhase(row.name, draining ? "ending" : "running", text);
   if (progress) progress(text);
 }

@@ -36,6 +36,7 @@ constexpr Command kCommands[] = {
     {"dashboard", DashboardCommand, "write (or serve) the progress page"},
     {"gpu", Gpu, "run, status, history, cancel, logs: the device's queue"},
     {"mcp", McpCommand, "serve a mission's tools to an MCP client"},
+    {"agent", AgentCommand, ""},
     {"propose", ProposeCommand, ""},
     {"integrate", IntegrateCommand, ""},
 };
