@@ -156,6 +156,10 @@ tl::unexpected<Error> Malformed(const std::string& cause) {
 Result<> ReadBody(const std::string& body, WireReply* reply) {
   const Json parsed = ParseJson(body);
   if (!parsed.is_object()) return Malformed("it is no JSON object");
+  if (!Member(parsed, "error").is_null()) {  // gateways send errors with status 200
+    reply->error = ReadWireError(body);
+    return {};
+  }
   TakeUsage(parsed, reply);
   reply->model = StringOf(parsed, "model");
   const Json& content = Member(parsed, "content");

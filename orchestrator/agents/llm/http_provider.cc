@@ -164,13 +164,15 @@ HttpProvider::Attempt HttpProvider::Try(const std::string& body, const Completio
   };
   const HttpReply http = seams_.http->Send(http_request, on_body);
   const bool accepted = http.status / 100 == 2;
-  if (accepted && !settings_.stream && http.failure == HttpFailure::kNone)
+  // Some servers answer whole where they were asked for a stream.
+  const bool came_whole = !settings_.stream || http.body.starts_with('{');
+  if (accepted && came_whole && http.failure == HttpFailure::kNone)
     read = format_.read_body(http.body, &reply);
   if (accepted) Bill(body, http, &reply, events, total);
   // A stream that is whole is good, whatever became of the connection after it.
   if (accepted && read && (http.failure == HttpFailure::kNone || reply.whole)) {
     Attempt attempt = JudgeReply(http, read, std::move(reply));
-    if (attempt.verdict == Verdict::kGood && !settings_.stream && events.on_text)
+    if (attempt.verdict == Verdict::kGood && came_whole && events.on_text)
       for (const auto& [index, part] : attempt.reply.parts)
         if (part.block.kind == Block::Kind::kText && !part.thinking && !part.block.text.empty())
           events.on_text(part.block.text);
@@ -214,9 +216,8 @@ HttpProvider::Attempt HttpProvider::JudgeReply(const HttpReply& http, const Resu
     attempt.verdict = Verdict::kUnusable;
     attempt.cause = "malformed reply: " + key_.Scrub(read.error().text);
   } else if (reply.error) {
-    const std::string what =
-        "the stream ended in " + reply.error->type + ": " + reply.error->message;
-    attempt.cause = key_.Scrub(what);
+    attempt.cause =
+        key_.Scrub("the reply is an error, " + reply.error->type + ": " + reply.error->message);
     if (IsPassing(*reply.error)) {
       attempt.verdict = Verdict::kAgain;
       attempt.asked_wait_ms = AskedWaitMs(seams_.retry, http.headers, seams_.clock->UnixMs());

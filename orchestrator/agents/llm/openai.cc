@@ -179,6 +179,10 @@ Result<> ReadChunk(const Json& chunk, WireReply* reply, std::string* text) {
 Result<> ReadBody(const std::string& body, WireReply* reply) {
   const Json parsed = ParseJson(body);
   if (!parsed.is_object()) return Malformed("it is no JSON object");
+  if (!Member(parsed, "error").is_null()) {  // gateways send errors with status 200
+    reply->error = ReadWireError(body);
+    return {};
+  }
   std::string ignored;
   CRUCIBLE_TRY(ReadChunk(parsed, reply, &ignored));
   const Json& choices = Member(parsed, "choices");

@@ -157,6 +157,18 @@ TEST_P(Faults, AnErrorWithinAStreamIsJudgedLikeAStatus) {
   EXPECT_EQ(fatal.error().kind, ErrorKind::kUsage);
 }
 
+TEST_P(Faults, AnErrorWithStatus200IsAnError) {
+  Serve(R"({"fault":200,"error_type":"invalid_request_error","message":"no such tool"})");
+  const auto fatal = Ask();
+  ASSERT_FALSE(fatal);
+  EXPECT_EQ(fatal.error().kind, ErrorKind::kUsage);
+  EXPECT_THAT(fatal.error().text, HasSubstr("no such tool"));
+  Serve(R"({"fault":200,"error_type":"overloaded_error"},{"text":"good"})");
+  const auto again = Ask();
+  ASSERT_TRUE(again) << again.error().text;
+  EXPECT_EQ(again->attempts, 2);
+}
+
 TEST_P(Faults, SilenceEndsAnAttempt) {
   for (const char* fault : {"hang", "silent"}) {
     Serve(std::string(R"({"fault":")") + fault + R"("},{"text":"good"})");

@@ -233,6 +233,15 @@ TEST_P(ProvidesChat, ToleratesLocalServers) {
   EXPECT_EQ(server->requests().at(0).headers.count("authorization"), 0u) << "no key, no header";
 }
 
+TEST_P(Provides, AServerThatAnswersWholeThoughAskedForAStream) {
+  Serve(kTextAndCalls, R"("quirks":["no_stream"])");
+  const auto reply = Ask();
+  ASSERT_TRUE(reply) << reply.error().text;
+  EXPECT_EQ(reply->attempts, 1);
+  ASSERT_EQ(reply->message.blocks.size(), 3u);
+  EXPECT_EQ(told, reply->message.blocks[0].text);
+}
+
 TEST_P(ProvidesChat, LearnsWhichParametersAServerKnows) {
   Serve(R"({"text":"one"},{"text":"two"})", R"("reject":["max_tokens","stream_options"])");
   const auto first = Ask();

@@ -101,6 +101,7 @@ TEST(Scenario, AMistakeIsAnErrorWithItsPlace) {
   };
   EXPECT_THAT(error("{"), HasSubstr("no JSON"));
   EXPECT_THAT(error(R"({"conversation":[]})"), HasSubstr("\"conversation\""));
+  EXPECT_THAT(error(R"({"conversations":[],"quirks":["no_dnoe"]})"), HasSubstr("no_dnoe"));
   const auto step = [&](const std::string& text) {
     return error(R"({"conversations":[{"steps":[{"text":"a"},)" + text + "]}]}");
   };

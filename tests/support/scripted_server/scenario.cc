@@ -12,6 +12,7 @@ namespace {
 const std::set<std::string> kFaults = {
     "status", "insufficient_quota", "context_full", "not_json", "cut_json", "drop", "hang",
     "silent", "error_event",        "empty"};
+const std::set<std::string> kQuirks = {"no_done", "no_ids", "no_index", "no_models", "no_stream"};
 const std::set<std::string> kStops = {"", "max_tokens", "refusal", "paused", "context_full"};
 
 tl::unexpected<Error> Wrong(const std::string& where, const std::string& cause) {
@@ -148,6 +149,8 @@ Result<Scenario> ParseScenario(const std::string& text) {
   CRUCIBLE_ASSIGN(scenario.models, Strings(Member(json, "models"), "models"));
   CRUCIBLE_ASSIGN(scenario.reject, Strings(Member(json, "reject"), "reject"));
   CRUCIBLE_ASSIGN(scenario.quirks, Strings(Member(json, "quirks"), "quirks"));
+  for (const std::string& quirk : scenario.quirks)
+    if (!kQuirks.contains(quirk)) return Wrong("quirks", "there is no quirk \"" + quirk + "\"");
   scenario.piece_bytes = static_cast<std::size_t>(CountOf(json, "piece_bytes").value_or(0));
   const Json& conversations = Member(json, "conversations");
   if (!conversations.is_array()) return Wrong("the file", "it has no conversations");

@@ -47,7 +47,7 @@ struct Scenario {
   std::string require_key;          // 401 for any other
   std::vector<std::string> models;  // 404 for any other; empty: any model
   std::vector<std::string> reject;  // parameters that are answered by 400
-  std::vector<std::string> quirks;  // "no_done", "no_ids", "no_index", "no_models"
+  std::vector<std::string> quirks;  // "no_done", "no_ids", "no_index", "no_models", "no_stream"
   std::size_t piece_bytes = 0;      // a stream is cut into pieces this long; 0: by events
   std::vector<ScriptConversation> conversations;
 

@@ -154,7 +154,7 @@ void ScriptedServer::Impl::AnswerTurn(const Asked& asked, const Script::Due& due
                                       httplib::Response& response) {
   const Spoken spoken = Say(asked, due);
   const Scenario& scenario = script.scenario();
-  if (!asked.stream) {
+  if (!asked.stream || scenario.HasQuirk("no_stream")) {
     response.set_content(asked.anthropic ? AnthropicBody(spoken) : OpenAiBody(spoken, scenario),
                          "application/json");
     return;
