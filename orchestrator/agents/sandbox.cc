@@ -26,6 +26,20 @@ void Add(Words* words, std::initializer_list<std::string> more) {
   words->insert(words->end(), more.begin(), more.end());
 }
 
+// The system's own files in /proc ask for the user id of root and for no capability: read-only.
+void CoverProc(Words* words) {
+  std::error_code ignored;
+  for (const auto& item : fs::directory_iterator("/proc", ignored)) {
+    const std::string name = item.path().filename().string();
+    const fs::file_status status = item.symlink_status(ignored);
+    if (std::isdigit(static_cast<unsigned char>(name[0])) != 0 || fs::is_symlink(status)) continue;
+    constexpr fs::perms kWrite =
+        fs::perms::owner_write | fs::perms::group_write | fs::perms::others_write;
+    if (fs::is_directory(status) || (status.permissions() & kWrite) != fs::perms::none)
+      Add(words, {"--ro-bind-try", item.path().string(), item.path().string()});
+  }
+}
+
 // The namespaces, and a system that can be read.
 Words SystemWords(const fs::path& bwrap, bool without_user_namespaces) {
   Words words{bwrap.string(),  "--unshare-all", "--unshare-user", "--die-with-parent",
@@ -45,9 +59,7 @@ Words SystemWords(const fs::path& bwrap, bool without_user_namespaces) {
     Add(&words, {"--ro-bind-try", path, path});
   }
   Add(&words, {"--ro-bind-try", "/opt/nvidia", "/opt/nvidia"});  // Nsight Compute
-  // Read-only, because the files of /proc/sys ask for the user id of root and for no capability.
-  Add(&words, {"--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev", "--size", kTmpBytes,
-               "--tmpfs", "/tmp"});
+  Add(&words, {"--proc", "/proc", "--dev", "/dev", "--size", kTmpBytes, "--tmpfs", "/tmp"});
   return words;
 }
 
@@ -74,6 +86,7 @@ Probe TryOne() {
   // An old bubblewrap, or a sandbox in a container, may not be able to forbid further namespaces.
   for (const bool without : {true, false}) {
     Words words = SystemWords(probe.bwrap, without);
+    CoverProc(&words);
     Add(&words, {"--", "/bin/true"});
     const auto run = RunCaptured({.argv = words}, std::chrono::seconds(20));
     if (run && run->status.ok()) {
@@ -219,7 +232,11 @@ Result<SubprocessSpec> Sandboxed(const SandboxSpec& sandbox, SubprocessSpec spec
   for (std::string& word : SystemWords(probe.bwrap, probe.without_user_namespaces))
     // What was inherited is all there is already, and has to stay.
     if (word != "--clearenv" || sandbox.inherited.empty()) words.push_back(std::move(word));
-  if (sandbox.devices) AddDevices(&words);
+  CoverProc(&words);
+  if (sandbox.devices)
+    AddDevices(&words);
+  else
+    Add(&words, {"--remount-ro", "/proc"});  // all of it; CUDA, though, writes to its own
   AddMounts(std::move(mounts), &words);
   int number = kFirstDescriptor;
   for (const auto& [path, text] : git.files) {

@@ -160,6 +160,19 @@ TEST_F(Sandbox, WritesNothingOfTheSystem) {
   EXPECT_FALSE(In("unshare -Ur mount --bind /tmp /usr").status.ok());
 }
 
+TEST_F(Sandbox, WithDevicesTheSystemIsStillNotToBeWritten) {
+  // CUDA writes to files of its own process; nothing else of /proc can be.
+  spec_.devices = true;
+  EXPECT_TRUE(In("echo 0 >/proc/self/coredump_filter").status.ok());
+  for (const char* path : {"/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/usr/x", "/x"})
+    EXPECT_FALSE(In(std::string(": >>") + path).status.ok()) << path;
+  EXPECT_EQ(In("find /proc/sys /proc/irq /proc/bus /proc/fs /proc/driver /sys -writable -type f "
+               "2>&- | head -3")
+                .out,
+            "");
+  ExpectRefused("cat " + Quoted(state_ / "key"));
+}
+
 TEST_F(Sandbox, NothingOutlivesTheCommand) {
   const std::string mark = "sandbox_test_" + root_.filename().string().substr(0, 40);
   spec_.environment["SANDBOX_TEST_MARK"] = mark;
