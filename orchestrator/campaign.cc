@@ -177,7 +177,7 @@ Result<> Campaign::Impl::ProveFirst() {
   CRUCIBLE_ASSIGN(const std::string tip, repository.MainTip());
   CRUCIBLE_TRY(store.SetCampaignPhase(row.name, "measuring", "running the cheating kernels"));
   if (progress && !target.exploits.empty())
-    progress("running the target's cheating kernels against its harness");
+    progress("proving the harness: does it catch the target's cheating kernels?");
   return ProveHarness(Baseline(), &store, tip,
                       [this](const std::string& text) { Event("", "campaign", text); });
 }

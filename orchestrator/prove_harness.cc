@@ -22,15 +22,16 @@ std::filesystem::path ReportFile(const BaselineContext& context) {
   return context.workspace->home / "measurements" / ("exploits." + context.target->name + ".json");
 }
 
-// Hashes every word that names a file: the harness's program, its script, a cheating library.
+// The command as the target writes it (folders differ from commit to commit and say nothing about the
+// harness), and a hash of every file it names: program, script, cheating library.
 Result<std::string> FilesOf(const std::vector<std::string>& command, const Arm& arm) {
   CRUCIBLE_ASSIGN(const std::vector<std::string> words, Substitute(command, arm));
   std::string listing;
-  for (const std::string& word : words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
     std::error_code ignored;
-    listing += word + " ";
-    if (!std::filesystem::is_regular_file(word, ignored)) continue;
-    CRUCIBLE_ASSIGN(const std::string hash, Sha256HexOfFile(word));
+    listing += command[i] + " ";
+    if (!std::filesystem::is_regular_file(words[i], ignored)) continue;
+    CRUCIBLE_ASSIGN(const std::string hash, Sha256HexOfFile(words[i]));
     listing += hash + " ";
   }
   return listing + "\n";
@@ -42,10 +43,8 @@ Result<std::string> ProofKey(const BaselineContext& context, const Arm& arm) {
   CRUCIBLE_ASSIGN(std::string all, Sha256HexOfFile(context.workspace->programs / "crucible_check"));
   CRUCIBLE_ASSIGN(const std::string file, Sha256HexOfFile(target.file));
   all += " " + file + "\n";
-  // {build} differs from commit to commit and says nothing about the harness.
   Arm fixed = arm;
-  fixed.build = "build";
-  fixed.source = "source";
+  fixed.build = "/nonexistent";  // the candidate's own files are not part of a proof
   CRUCIBLE_ASSIGN(const std::string harness, FilesOf(target.harness, fixed));
   CRUCIBLE_ASSIGN(const std::string parts, FilesOf(target.harness_parts, fixed));
   all += harness + parts;
