@@ -38,11 +38,14 @@ class Tool:
     def __init__(self, name, folder, arguments):
         self.name, self.folder = name, folder
         self.build = os.path.abspath(arguments.build)
-        self.environment = dict(os.environ, COMPARE_QUEUES=folder, TS_SOCKET=folder + "/ts",
+        self.environment = dict(os.environ, COMPARE_QUEUES=folder,
+                                TS_SOCKET=folder + "/ts", TS_MAXFINISHED="100000",
                                 TMPDIR=folder, CRUCIBLE_LOCK_DIR=folder + "/locks",
                                 CRUCIBLE_HOME=folder + "/home")
         for name_ in ("CRUCIBLE_GPU_TOKEN", "CRUCIBLE_GPU_BACKEND", "CRUCIBLE_TOOLCHAIN"):
             self.environment.pop(name_, None)
+        # task-spooler's server is started by its first call; eight at once would start several.
+        subprocess.run(self.words(["true"]), env=self.environment, stdout=subprocess.DEVNULL)
 
     def words(self, command):
         if self.name == "gpu_run":
@@ -50,7 +53,7 @@ class Tool:
         if self.name == "flock":
             return ["flock", self.folder + "/lock", *command]
         if self.name == "tsp":
-            return ["tsp", "-f", "-n", *command]
+            return ["tsp", "-f", *command]  # with -n it would keep no record
         return command
 
     def start(self, command):
