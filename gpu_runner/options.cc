@@ -30,6 +30,9 @@ worktree. Waiting is first come, first served. A call made inside a running job 
   --log               keep a copy of the job's output for `crucible gpu logs` (also when
                       CRUCIBLE_MISSION_DIR is set)
   --share             start although processes outside the queue compute on the GPU
+  --profile REPORT    measure the kernels with Nsight Compute: REPORT.ncu-rep, and its summary
+  --profile-kernel R  only kernels whose name matches the regular expression R
+  --profile-launches N  at most N launches (default 20): each is repeated some twenty times
   --quiet             say nothing while waiting
   --help              this text
 
@@ -58,11 +61,11 @@ Result<ClockPolicy> ParseClocks(const std::string& word) {
   return Wrong("--clocks " + word, "it is pin, observe or off");
 }
 
-Result<int> ParseMhz(const std::string& word) {
+Result<int> ParseCount(const std::string& option, const std::string& word) {
   int value = 0;
   const auto parsed = std::from_chars(word.data(), word.data() + word.size(), value);
   if (parsed.ec != std::errc() || parsed.ptr != word.data() + word.size() || value <= 0)
-    return Wrong("--clock-mhz " + word, "it is a whole number of MHz");
+    return Wrong(option + " " + word, "it is a whole number above 0");
   return value;
 }
 
@@ -79,7 +82,14 @@ Result<> SetOption(const std::string& name, const std::string& value, RunOptions
   } else if (name == "--clocks") {
     CRUCIBLE_ASSIGN(options->clocks, ParseClocks(value));
   } else if (name == "--clock-mhz") {
-    CRUCIBLE_ASSIGN(options->clock_mhz, ParseMhz(value));
+    CRUCIBLE_ASSIGN(options->clock_mhz, ParseCount(name, value));
+  } else if (name == "--profile") {
+    if (value.empty()) return Wrong(name, "it is empty");
+    options->profile = value;
+  } else if (name == "--profile-kernel") {
+    options->profile_kernel = value;
+  } else if (name == "--profile-launches") {
+    CRUCIBLE_ASSIGN(options->profile_launches, ParseCount(name, value));
   } else if (name == "--toolchain") {
     if (value.empty()) return Wrong(name, "it is empty");
     options->toolchain = value;

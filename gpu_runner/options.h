@@ -31,6 +31,10 @@ struct RunOptions {
   bool log = false;              // keep a copy of the job's output
   bool share = false;            // start although others compute on the GPU
   bool quiet = false;            // no waiter lines
+  std::string profile;           // where Nsight Compute's report goes; empty: no profile
+  std::string profile_kernel;    // a regular expression; empty: every kernel
+  int profile_launches = 20;     // at most so many are measured
+  bool say_clocks = false;       // afterwards, what the clocks are; set by RunProfiled
   bool help = false;
   std::vector<std::string> command;
 };

@@ -1,9 +1,6 @@
 #include "gpu_runner/run_job.h"
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -23,6 +20,7 @@
 #include "gpu_runner/survivors.h"
 #include "gpu_runner/token.h"
 #include "gpu_runner/toolchain.h"
+#include "gpu_runner/turn.h"
 #include "gpu_runner/waiter_line.h"
 
 namespace crucible {
@@ -31,46 +29,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kSurvivorMs = 5000, kForeignMs = 2000;
-constexpr std::int64_t kAnnounceEveryMs = 30'000;
-
-void Say(const std::string& text) {
-  // One write, so that lines of several callers on one terminal do not mix.
-  const std::string line = text + "\n";
-  (void)!::write(STDERR_FILENO, line.data(), line.size());
-}
 
 std::string Variable(const char* name) {
   const char* value = std::getenv(name);
   return value != nullptr ? value : "";
-}
-
-UniqueFd OpenPidfd(pid_t pid) { return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
-
-// Ends the wait without a job.
-struct NoTurn {
-  int exit_code = 0;
-  const char* outcome = "";
-};
-
-// Processes that compute on the GPU and are none of this queue's, once those that are just ending
-// have had `wait_ms`. Their pids may be of another container and have no name here.
-std::string ForeignProcesses(const Nvml& nvml, const Nvml::Gpu& gpu, int wait_ms) {
-  const std::int64_t until = QueueNowMs() + wait_ms;
-  for (;;) {
-    const auto processes = nvml.ComputeProcesses(gpu);
-    if (!processes || processes->empty()) return "";
-    if (QueueNowMs() >= until) {
-      std::string text;
-      for (const GpuProcess& process : *processes) {
-        std::string name = ReadFile(fmt::format("/proc/{}/comm", process.pid)).value_or("");
-        while (!name.empty() && name.back() == '\n') name.pop_back();
-        text += fmt::format("{}pid {} ({})", text.empty() ? "" : ", ", process.pid,
-                            name.empty() ? "not visible from here" : name);
-      }
-      return text;
-    }
-    SystemClock().SleepFor(std::chrono::milliseconds(20));
-  }
 }
 
 class Runner {
@@ -91,17 +53,7 @@ class Runner {
       for (const Token& token : tokens_)
         if (token.device == devices_[i].id) return RunInside(i, token);
     CRUCIBLE_TRY(CheckOrder());
-    CRUCIBLE_TRY(WaitForTurn());
-    if (no_turn_) {
-      JobRow row = RowOf(MakeRecord());
-      row.started_ms.reset();
-      row.ended_ms = SystemClock().UnixMs();
-      row.exit_code = no_turn_->exit_code;
-      row.outcome = no_turn_->outcome;
-      books_.Ended(row);
-      return no_turn_->exit_code;
-    }
-    return RunAsHolder();
+    return TakeTurn();
   }
 
  private:
@@ -156,75 +108,31 @@ class Runner {
     return {};
   }
 
-  Result<> WaitForTurn() {
-    CRUCIBLE_ASSIGN(QueuePlace place,
-                    QueuePlace::Join(lock_directory_, folders_, options_.priority, job_));
-    std::int64_t announce_at_ms = 0;
-    for (;;) {
-      CRUCIBLE_ASSIGN(std::optional<Taken> taken, place.TryTake());
-      if (taken) {
-        device_ = taken->device;
-        lock_ = std::move(taken->lock);
-        return {};
-      }
-      if (announce_at_ms == 0) {  // it will take a while: let `crucible gpu history` know
-        JobRow row = RowOf(MakeRecord());
-        row.started_ms.reset();
-        books_.Queued(row);
-      }
-      const std::int64_t now = QueueNowMs();
-      std::int64_t wait_ms = kRecheckMs;
-      if (options_.queue_limit_ms) {
-        const std::int64_t left = started_waiting_ms_ + *options_.queue_limit_ms - now;
-        if (left <= 0) {
-          Say(fmt::format("gpu_run: the turn did not come within {}; {}",
-                          FormatDuration(*options_.queue_limit_ms), Situation(place)));
-          no_turn_ = NoTurn{kExitQueueLimit, "queue_limit"};
-          return {};
-        }
-        wait_ms = std::min(wait_ms, left);
-      }
-      if (now >= announce_at_ms) {
-        if (!options_.quiet) Say("gpu_run: " + Situation(place));
-        announce_at_ms = now + kAnnounceEveryMs;
-      }
-      if (Sleep(&place, wait_ms)) return {};
-    }
+  Result<int> TakeTurn() {
+    CRUCIBLE_ASSIGN(Turn turn, WaitForTurn({.options = &options_,
+                                            .lock_directory = lock_directory_,
+                                            .devices = &devices_,
+                                            .folders = &folders_,
+                                            .job = job_,
+                                            .since_ms = started_waiting_ms_,
+                                            .signals = &signals_,
+                                            .waiting = [this] { WriteQueuedRow(); }}));
+    device_ = turn.device;
+    lock_ = std::move(turn.lock);
+    if (lock_.valid()) return RunAsHolder();
+    JobRow row = RowOf(MakeRecord());
+    row.started_ms.reset();
+    row.ended_ms = SystemClock().UnixMs();
+    row.exit_code = turn.exit_code;
+    row.outcome = turn.outcome;
+    books_.Ended(row);
+    return turn.exit_code;
   }
 
-  std::string Situation(const QueuePlace& place) {
-    std::string names;
-    for (const Device& device : devices_) names += (names.empty() ? "" : " or ") + device.id;
-    std::string text = "waiting for " + names + ": ";
-    for (std::size_t i = 0; i < folders_.size(); ++i)
-      text += fmt::format("{}{}held by {}", i == 0 ? "" : "; ",
-                          folders_.size() > 1 ? devices_[i].id + " " : "", HolderOf(i));
-    return text + fmt::format("; {} before this call in the queue", place.Ahead());
-  }
-
-  std::string HolderOf(std::size_t i) {
-    std::optional<HolderRecord> record = folders_[i].ReadHolder();
-    if (record && record->released) record.reset();
-    return DescribeHolder(record, SystemClock().UnixMs());
-  }
-
-  // Until a wake, a signal, the death of a holder we come right after, or the time is over.
-  // True when a signal ended the wait.
-  bool Sleep(QueuePlace* place, std::int64_t wait_ms) {
-    std::vector<pollfd> items{{signals_.fd(), POLLIN, 0}};
-    for (const int fd : place->wake_descriptors()) items.push_back({fd, POLLIN, 0});
-    std::vector<UniqueFd> holders;
-    for (const std::size_t i : place->NextInLine()) {
-      const auto record = folders_[i].ReadHolder();
-      if (!record || record->released || !IsAlive(record->runner)) continue;
-      holders.push_back(OpenPidfd(record->runner.pid));
-      if (holders.back().valid()) items.push_back({holders.back().get(), POLLIN, 0});
-    }
-    ::poll(items.data(), items.size(), static_cast<int>(wait_ms));
-    place->DrainWakes();
-    const auto stop = signals_.NextStop();
-    if (stop) no_turn_ = NoTurn{128 + *stop, "cancelled"};
-    return stop.has_value();
+  void WriteQueuedRow() {  // it will take a while: let `crucible gpu history` know
+    JobRow row = RowOf(MakeRecord());
+    row.started_ms.reset();
+    books_.Queued(row);
   }
 
   HolderRecord MakeRecord() const {
@@ -265,8 +173,7 @@ class Runner {
 
   Result<> CheckDeviceIsFree() const {
     if (!devices_[device_].is_gpu || options_.share) return {};
-    const Nvml::Gpu* gpu = nvml_->Find(devices_[device_].id);
-    const std::string foreign = ForeignProcesses(*nvml_, *gpu, kForeignMs);
+    const std::string foreign = ForeignProcesses(*nvml_, devices_[device_].id, kForeignMs);
     if (foreign.empty()) return {};
     return Fail(ErrorKind::kConflict, "start on", devices_[device_].id,
                 "processes outside the queue compute on it: " + foreign,
@@ -294,10 +201,15 @@ class Runner {
     HolderRecord record = MakeRecord();
     ClockKeeper clocks(devices_[device_], nvml_.get(), options_.clocks, options_.clock_mhz);
     JobLog log;
-    if (const auto ready = Prepare(record, &clocks, &log); !ready) return Refused(&record, ready.error());
-    record.cgroup = CreateJobCgroup(job_);
+    if (const auto ready = Prepare(record, &clocks, &log); !ready) {
+      if (devices_.size() > 1) return TryAnother(&record, ready.error());
+      return Refused(&record, ready.error());
+    }
+    record.cgroup = JobCgroupPath(job_);
     record.started_ms = SystemClock().UnixMs();
     CRUCIBLE_TRY(folders_[device_].WriteHolder(record));
+    // After the record, so that whoever comes after a crash knows what to remove.
+    if (!MakeJobCgroup(record.cgroup)) record.cgroup.clear();
     tokens_.push_back({record.device, nonce_, record.runner.pid, record.runner.start_ticks});
     JobRow row = RowOf(record);
     JobRequest request = MakeRequest(nonce_, job_);
@@ -341,6 +253,16 @@ class Runner {
     WakeNext(lock_directory_, folders_[device_]);
   }
 
+  // The device is not fit for a job, and another would do as well: back into the others' queues.
+  Result<int> TryAnother(HolderRecord* record, const Error& error) {
+    Say("gpu_run: " + error.text + "; trying another device");
+    record->released = true;
+    LetGo(*record);
+    devices_.erase(devices_.begin() + static_cast<std::ptrdiff_t>(device_));
+    folders_.erase(folders_.begin() + static_cast<std::ptrdiff_t>(device_));
+    return TakeTurn();
+  }
+
   // The device is not fit for a job: the call fails, and its row says that it did.
   Result<int> Refused(HolderRecord* record, const Error& error) {
     record->released = true;
@@ -365,6 +287,7 @@ class Runner {
     row->drift = DriftVerdict(clocks.report());
     if (row->drift == "gone")
       Say("gpu_run: the GPU stopped answering while the job ran; look at dmesg and nvidia-smi");
+    if (options_.say_clocks) Say("gpu_run: " + DescribeAfter(clocks.report()));
     books_.Ended(*row);
   }
 
@@ -405,7 +328,6 @@ class Runner {
   std::int64_t queued_ms_ = 0, started_waiting_ms_ = 0;
   std::size_t device_ = 0;  // index of the one taken
   UniqueFd lock_;
-  std::optional<NoTurn> no_turn_;
   Bookkeeper books_;
 };
 

@@ -50,7 +50,9 @@ struct Campaign::Impl {
 
   // campaign.cc: the loop.
   Result<CampaignSummary> Run();
+  Result<> ProveFirst();
   Result<> MeasureFirst();
+  Result<> MeasureLast();
   Result<> FollowControl(bool* stop_now);
   Result<> StartMissions();
   Result<> ReapAgents();
