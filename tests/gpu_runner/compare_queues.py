@@ -9,7 +9,7 @@ other, each with its own queue in a folder of its own, and prints one table:
   overlap      pairs of different jobs that were at work at once; a process that a job left behind
                is part of its job
   unrecorded   jobs that began and of which the tool keeps no trace afterwards
-  stuck        callers that did not end within 30 s, and a last call that did not get its turn in 10 s
+  stuck        callers that did not end within 30 s, and a last call that waited longer than 10 s
   left         processes of jobs still running when the last call has ended
   out of turn  jobs that began before one which had queued earlier (16 callers, 100 ms apart)
   gap          from the last sign of a job to the first of the next, median, with 8 callers
@@ -38,11 +38,14 @@ class Tool:
     def __init__(self, name, folder, arguments):
         self.name, self.folder = name, folder
         self.build = os.path.abspath(arguments.build)
-        self.environment = dict(os.environ, COMPARE_QUEUES=folder, TS_SOCKET=folder + "/ts",
+        self.environment = dict(os.environ, COMPARE_QUEUES=folder,
+                                TS_SOCKET=folder + "/ts", TS_MAXFINISHED="100000",
                                 TMPDIR=folder, CRUCIBLE_LOCK_DIR=folder + "/locks",
                                 CRUCIBLE_HOME=folder + "/home")
         for name_ in ("CRUCIBLE_GPU_TOKEN", "CRUCIBLE_GPU_BACKEND", "CRUCIBLE_TOOLCHAIN"):
             self.environment.pop(name_, None)
+        # task-spooler's server is started by its first call; eight at once would start several.
+        subprocess.run(self.words(["true"]), env=self.environment, stdout=subprocess.DEVNULL)
 
     def words(self, command):
         if self.name == "gpu_run":
@@ -50,7 +53,7 @@ class Tool:
         if self.name == "flock":
             return ["flock", self.folder + "/lock", *command]
         if self.name == "tsp":
-            return ["tsp", "-f", "-n", *command]
+            return ["tsp", "-f", *command]  # with -n it would keep no record
         return command
 
     def start(self, command):
@@ -79,7 +82,8 @@ class Jobs:
         self.file, self.bench = tool.folder + "/stamps", tool.build + "/tests/gpu_run_bench"
 
     def command(self, identity, ms, orphan=False):
-        return [self.bench, "--job", self.file, identity, str(ms)] + (["--orphan"] if orphan else [])
+        words = [self.bench, "--job", self.file, identity, str(ms)]
+        return words + ["--orphan"] if orphan else words
 
     def lines(self):
         try:
@@ -201,7 +205,8 @@ def gap(tool, callers_at_once=8):
             time.sleep(0.002)
     wait_all(callers)
     spans = [span for _, span in jobs.spans()]
-    return statistics.median((after[0] - before[1]) / 1e6 for before, after in zip(spans, spans[1:]))
+    gaps = [(after[0] - before[1]) / 1e6 for before, after in zip(spans, spans[1:])]
+    return statistics.median(gaps)
 
 
 def overhead(tool):
@@ -220,8 +225,8 @@ def main():
     parser.add_argument("--callers", type=int, default=8)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    print(f"seed {arguments.seed}: {arguments.jobs} jobs of 10 ms from {arguments.callers} callers; "
-          f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f}")
+    print(f"seed {arguments.seed}: {arguments.jobs} jobs of 10 ms from {arguments.callers} "
+          f"callers; {os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f}")
     print("| tool | SIGKILLed callers+jobs | began | overlap | unrecorded | stuck | left "
           "| out of turn | gap ms | overhead ms |\n|---|---|---|---|---|---|---|---|---|---|")
     for name in ("gpu_run", "flock", "tsp"):
