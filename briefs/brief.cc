@@ -69,7 +69,9 @@ std::string Measured(const CaseResult& result) {
 std::string Change(const Entry& entry) {
   const json change = json::parse(entry.change, nullptr, false);
   if (!change.is_object()) return "";
-  const json& knobs = change.contains("knobs") ? change["knobs"] : change;
+  const json& knobs = change.contains("knobs")    ? change["knobs"]
+                      : change.contains("params") ? change["params"]
+                                                  : change;
   if (!knobs.is_object()) return "";
   std::vector<std::string> words;
   const auto word = [](const json& value) {
@@ -79,6 +81,8 @@ std::string Change(const Entry& entry) {
   for (const auto& [name, values] : knobs.items())
     if (values.is_array() && values.size() == 2)
       words.push_back(fmt::format("{} {} -> {}", name, word(values[0]), word(values[1])));
+    else if (change.contains("params") && values.is_primitive())
+      words.push_back(fmt::format("{} {}", name, word(values)));
   return OneLine(fmt::format("{}", fmt::join(words, ", ")));
 }
 

@@ -11,7 +11,8 @@ constexpr char kHelp[] =
 Runs COMMAND when its turn on the device comes: one job at a time, whoever asks, from whichever
 worktree. Waiting is first come, first served. A call made inside a running job runs at once.
 
-  --device D          cpu, any (any GPU), an index as in nvidia-smi, or a GPU's UUID
+  --device D          cpu, any (any GPU), an index as in nvidia-smi or a GPU's UUID, or several
+                      of these joined by commas (the first that is free)
                       (default: any GPU; the CPU where there is none)
   --limit T           end the job when it has run for T: 500ms, 10s, 10m, 1h (default: no limit)
   --queue-limit T     give up when the turn has not come after T (default: wait)
@@ -20,6 +21,12 @@ worktree. Waiting is first come, first served. A call made inside a running job 
                       pin: lock the GPU's SM clock, again after every job (needs permission)
                       off: neither
   --clock-mhz N       the SM clock for --clocks pin (default: the highest supported)
+  --toolchain NAME    run under that profile: CUDA root, host compiler, environment (default:
+                      $CRUCIBLE_TOOLCHAIN, or the caller's environment as it is)
+  --toolchain-file F  where profiles are (default $CRUCIBLE_TOOLCHAIN_FILE, or
+                      ~/.config/crucible/toolchains.toml)
+  --backend B         local: this machine's queue (default)
+                      slurm: one srun per job (see docs/gpu_run.md; also CRUCIBLE_GPU_BACKEND)
   --log               keep a copy of the job's output for `crucible gpu logs` (also when
                       CRUCIBLE_MISSION_DIR is set)
   --share             start although processes outside the queue compute on the GPU
@@ -83,6 +90,19 @@ Result<> SetOption(const std::string& name, const std::string& value, RunOptions
     options->profile_kernel = value;
   } else if (name == "--profile-launches") {
     CRUCIBLE_ASSIGN(options->profile_launches, ParseCount(name, value));
+  } else if (name == "--toolchain") {
+    if (value.empty()) return Wrong(name, "it is empty");
+    options->toolchain = value;
+  } else if (name == "--toolchain-file") {
+    if (value.empty()) return Wrong(name, "it is empty");
+    options->toolchain_file = value;
+  } else if (name == "--backend") {
+    if (value != "local" && value != "slurm") return Wrong(name + " " + value, "it is local or slurm");
+    options->backend = value;
+  } else if (name == "--job-id") {
+    options->job_id = value;
+  } else if (name == "--report") {
+    options->report = value;
   } else {
     return Wrong(name, "there is no such option");
   }

@@ -24,6 +24,10 @@ struct RunOptions {
   Priority priority = Priority::kNormal;
   ClockPolicy clocks = ClockPolicy::kObserve;
   std::optional<int> clock_mhz;  // for kPin; empty: the highest the device supports
+  std::string toolchain;         // a profile's name; empty: $CRUCIBLE_TOOLCHAIN, or none
+  std::string toolchain_file;
+  std::string backend;           // "local" or "slurm"; empty: $CRUCIBLE_GPU_BACKEND, or local
+  std::string job_id, report;    // given by --backend slurm to the gpu_run on the node
   bool log = false;              // keep a copy of the job's output
   bool share = false;            // start although others compute on the GPU
   bool quiet = false;            // no waiter lines

@@ -19,6 +19,7 @@
 #include "gpu_runner/queue.h"
 #include "gpu_runner/survivors.h"
 #include "gpu_runner/token.h"
+#include "gpu_runner/toolchain.h"
 #include "gpu_runner/turn.h"
 #include "gpu_runner/waiter_line.h"
 
@@ -37,13 +38,14 @@ std::string Variable(const char* name) {
 class Runner {
  public:
   explicit Runner(const RunOptions& options)
-      : options_(options), books_(HistoryFile(fs::current_path())) {}
+      : options_(options), books_(HistoryFile(fs::current_path()), options.report) {}
 
   Result<int> Run() {
+    CRUCIBLE_ASSIGN(toolchain_, ChosenToolchain(options_));
     CRUCIBLE_ASSIGN(signals_, RunnerSignals::Block());
     queued_ms_ = SystemClock().UnixMs();
     started_waiting_ms_ = QueueNowMs();
-    job_ = "j" + RandomHex(5);
+    job_ = options_.job_id.empty() ? "j" + RandomHex(5) : options_.job_id;
     nonce_ = RandomHex(16);
     CRUCIBLE_TRY(FindDevices());
     CRUCIBLE_TRY(ReadTokens());
@@ -64,6 +66,7 @@ class Runner {
     }
     CRUCIBLE_ASSIGN(devices_, ResolveDevices(options_.device, nvml_.get(), why));
     CRUCIBLE_ASSIGN(lock_directory_, LockDirectory());
+    CRUCIBLE_TRY(KeepFitting(toolchain_, nvml_.get(), &devices_));
     for (const Device& device : devices_) {
       CRUCIBLE_ASSIGN(DeviceFolder folder, DeviceFolder::Open(lock_directory_, device.id));
       folders_.push_back(std::move(folder));
@@ -145,7 +148,7 @@ class Runner {
     record.argv = options_.command;
     record.queued_ms = queued_ms_;
     record.limit_ms = options_.limit_ms.value_or(0);
-    record.database = books_.file().string();
+    if (options_.report.empty()) record.database = books_.file().string();
     const std::string mission_folder = Variable("CRUCIBLE_MISSION_DIR");
     if (options_.log || !mission_folder.empty()) {
       const fs::path folder = mission_folder.empty() ? books_.file().parent_path() : fs::path(mission_folder);
@@ -183,6 +186,9 @@ class Runner {
     request.limit_ms = options_.limit_ms;
     request.environment = {{kJobVariable, job}, {kNonceVariable, nonce},
                            {kTokenVariable, ToText(tokens_)}};
+    if (toolchain_)
+      request.environment.insert(request.environment.end(), toolchain_->environment.begin(),
+                                 toolchain_->environment.end());
     if (devices_[device_].is_gpu) {
       request.environment.emplace_back("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
       request.environment.emplace_back("CUDA_VISIBLE_DEVICES", devices_[device_].id);
@@ -212,7 +218,7 @@ class Runner {
     request.err = log.err();
     request.started = [&] {
       log.Start();
-      row.toolchain = ToolchainJson(nvml_ ? nvml_->driver_version() : "", devices_[device_].name);
+      row.toolchain = ToolchainJson(toolchain_, devices_[device_], nvml_.get());
       books_.Started(row);
     };
     if (options_.clocks != ClockPolicy::kOff) request.sample = [&] { clocks.During(); };
@@ -313,6 +319,7 @@ class Runner {
   const RunOptions& options_;
   RunnerSignals signals_;
   std::unique_ptr<Nvml> nvml_;
+  std::optional<Toolchain> toolchain_;
   std::vector<Device> devices_;
   fs::path lock_directory_;
   std::vector<DeviceFolder> folders_;

@@ -9,6 +9,7 @@
 #include "orchestrator/cli/dashboard_command.h"
 #include "orchestrator/cli/doctor_command.h"
 #include "orchestrator/cli/log_command.h"
+#include "orchestrator/cli/mcp_command.h"
 #include "orchestrator/cli/profile_command.h"
 
 namespace crucible {
@@ -34,6 +35,8 @@ constexpr Command kCommands[] = {
     {"profile", ProfileCommand, "build a checkout and measure a case's kernels with Nsight Compute"},
     {"dashboard", DashboardCommand, "write (or serve) the progress page"},
     {"gpu", Gpu, "run, status, history, cancel, logs: the device's queue"},
+    {"mcp", McpCommand, "serve a mission's tools to an MCP client"},
+    {"agent", AgentCommand, ""},
     {"propose", ProposeCommand, ""},
     {"integrate", IntegrateCommand, ""},
 };

@@ -324,7 +324,7 @@ TEST_F(Judge, ExploitsMustBeCaughtEachForItsOwnReason) {
                        const std::string& expects) {
     const Arm arm = MakeArm(name, plan);
     request.target.exploits.push_back(
-        {.name = name, .command = {CRUCIBLE_FAKE_HARNESS, arm.build / "plan"}, .expects = expects});
+        {.name = name, .command = {CRUCIBLE_FAKE_HARNESS, arm.build / "plan"}, .expects = {expects}});
   };
   add("leaves_nan", "mode unverified\n", "holds NaN");
   add("wrong_answer", "mode wrong_check\n", "residual 812");
@@ -344,7 +344,7 @@ TEST_F(Judge, AHarnessThatRejectsEverythingCatchesNoExploits) {
   Request request = With("mode wrong_check\n");
   const Arm arm = MakeArm("cheat", "mode wrong_check\n");
   request.target.exploits = {
-      {.name = "cheat", .command = {CRUCIBLE_FAKE_HARNESS, arm.build / "plan"}, .expects = "812"}};
+      {.name = "cheat", .command = {CRUCIBLE_FAKE_HARNESS, arm.build / "plan"}, .expects = {"812"}}};
   EXPECT_EQ(RunExploits(request)->verdict, Verdict::kCheckFailed);
 }
 

@@ -16,6 +16,7 @@ struct ToolAnswer {
   std::string text;
   bool is_error = false;
   bool ends_mission = false;       // `report` was called and accepted
+  bool bad_arguments = false;      // the call's form was wrong: counts as a format error
 };
 
 class Tool {

@@ -1,0 +1,61 @@
+// report_text.cc: a judge's report as an agent reads it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "orchestrator/agents/tools/bounded.h"
+#include "orchestrator/agents/tools/measure.h"
+
+namespace crucible {
+namespace {
+
+constexpr std::size_t kLongestReason = 1500;
+
+std::string Time(const std::optional<double>& us) {
+  return us ? fmt::format("{:.2f}", *us) : std::string("-");
+}
+
+std::string Percent(const std::optional<double>& ratio) {
+  return ratio ? fmt::format("{:+.2f} %", (*ratio - 1) * 100) : std::string("-");
+}
+
+std::string Table(const std::vector<CaseResult>& cases) {
+  std::size_t width = 4;
+  for (const CaseResult& result : cases) width = std::max(width, result.name.size());
+  std::string text = fmt::format("{:<{}}  {:>12} {:>12} {:>10}  {:<22} {:>6}  verdict\n", "case",
+                                 width, "before us", "after us", "change", "interval", "rounds");
+  for (const CaseResult& result : cases)
+    text += fmt::format("{:<{}}  {:>12} {:>12} {:>10}  {:<22} {:>6}  {}\n", result.name, width,
+                        Time(result.before_us), Time(result.after_us), Percent(result.ratio),
+                        result.ratio_low && result.ratio_high
+                            ? Percent(result.ratio_low) + " .. " + Percent(result.ratio_high)
+                            : "-",
+                        result.rounds ? std::to_string(*result.rounds) : "-", result.verdict);
+  return text;
+}
+
+}  // namespace
+
+std::string ReportText(const JudgeReport& report, const Session& session) {
+  std::string text = fmt::format("verdict: {}\n", report.verdict.empty()
+                                                      ? (report.pass ? "passed" : "failed")
+                                                      : report.verdict);
+  if (!report.cases.empty()) text += Table(report.cases);
+  if (!report.reason.empty())
+    text += fmt::format("why: {}\n", Shorten(report.reason, kLongestReason));
+  if (!report.first_failed_check.empty())
+    text += fmt::format("first failed check: {}\n",
+                        Shorten(report.first_failed_check, kLongestReason));
+  if (!report.margins.empty()) {
+    std::vector<std::string> parts;
+    for (const auto& [gate, value] : report.margins)
+      parts.push_back(fmt::format("{} {:.3g}", gate, value));
+    text += fmt::format("worst scaled residuals: {}\n", fmt::join(parts, ", "));
+  }
+  for (const Evidence& evidence : report.evidence)
+    if (evidence.kind == "report")
+      text += fmt::format("report: {}\n", (session.order().workspace.home / evidence.ref).string());
+  return text;
+}
+
+}  // namespace crucible
