@@ -316,12 +316,13 @@ std::string RenderProfile(const std::vector<KernelProfile>& kernels, std::size_t
     all_us += kernel.total_us;
     launches += kernel.launches;
   }
-  std::string text = fmt::format("profile of {} launches of {} kernels, {:.1f} us together\n",
-                                 launches, kernels.size(), all_us);
+  std::string text = fmt::format("profile of {} launch{} of {} kernel{}, {:.1f} us together\n",
+                                 launches, launches == 1 ? "" : "es", kernels.size(),
+                                 kernels.size() == 1 ? "" : "s", all_us);
   for (std::size_t i = 0; i < kernels.size() && i < most_kernels; ++i)
     RenderKernel(kernels[i], all_us, most_lines, &text);
   if (kernels.size() > most_kernels)
-    text += fmt::format("and {} kernels more in the report\n", kernels.size() - most_kernels);
+    text += fmt::format("and {} more in the report\n", kernels.size() - most_kernels);
   return text;
 }
 

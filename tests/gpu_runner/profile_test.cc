@@ -66,7 +66,7 @@ TEST(ProfileSummary, ReadsAReport) {
                   "of 50 % possible, limited by Registers and Shared Mem (4 blocks"));
   EXPECT_TRUE(Has(text, "% at k.cu:15, most of it mio: t += s[k]")) << text;
   EXPECT_TRUE(Has(text, "(up to 6 %)")) << text;
-  EXPECT_TRUE(Has(RenderProfile(*kernels, 1), "and 1 kernels more")) << text;
+  EXPECT_TRUE(Has(RenderProfile(*kernels, 1), "and 1 more in the report")) << text;
 }
 
 TEST(ProfileSummary, TakesWhatThereIs) {
