@@ -22,8 +22,8 @@ std::filesystem::path ReportFile(const BaselineContext& context) {
   return context.workspace->home / "measurements" / ("exploits." + context.target->name + ".json");
 }
 
-// The command as the target writes it (folders differ from commit to commit and say nothing about the
-// harness), and a hash of every file it names: program, script, cheating library.
+// The command as the target writes it (folders differ from commit to commit and say nothing about
+// the harness), and a hash of every file it names: program, script, cheating library.
 Result<std::string> FilesOf(const std::vector<std::string>& command, const Arm& arm) {
   CRUCIBLE_ASSIGN(const std::vector<std::string> words, Substitute(command, arm));
   std::string listing;

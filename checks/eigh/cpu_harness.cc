@@ -67,8 +67,10 @@ Result<GuardedSolver*> CpuHarness::Solver() {
   CRUCIBLE_ASSIGN(LibraryWorker worker, LibraryWorker::Start(options_.worker));
   // A library may keep one pool: its own threads, or (a peer) one of a library it calls. A driver's
   // threads were there before the first call.
-  const int pool = options_.worker.cuda ? ThreadCount(worker.pid()) + kDriverThreads :
-      options_.worker.threads + (options_.worker.role == LibraryRole::kPeer ? cpus : 0);
+  const int pool =
+      options_.worker.cuda
+          ? ThreadCount(worker.pid()) + kDriverThreads
+          : options_.worker.threads + (options_.worker.role == LibraryRole::kPeer ? cpus : 0);
   solver_ = std::make_unique<GuardedSolver>(std::move(worker), options_.worker.threads, pool,
                                             SecretSeed());
   return solver_.get();
@@ -85,6 +87,7 @@ Result<Json> CpuHarness::Hello(const Json& request) {
   Json conditions = MachineConditions();
   const Json theirs = Json::parse(solver->worker().conditions(), nullptr, false);
   if (theirs.is_object()) conditions.update(theirs);
+  conditions["device"] = conditions.value(gpu_ ? "gpu" : "cpu", "unknown");
   if (gpu_) {
     conditions["driver"] = gpu_->driver();
     conditions["clock"] = "unknown";  // the job's record tells the GPU's

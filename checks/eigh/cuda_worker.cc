@@ -3,10 +3,10 @@
 //
 // Every buffer that the harness lends is mirrored on the device with the canaries around it, at an
 // address of its own for each call, and comes back whole: what was written outside, or into the
-// input, is seen by the harness as it is for a CPU library. The workspace lives on the device alone.
-// A call is timed by events on the stream that the library was given; the device must be idle when
-// that stream is, or work was done elsewhere. Outputs come back twice, some time apart, so that a
-// late writer shows.
+// input, is seen by the harness as it is for a CPU library. The workspace lives on the device
+// alone. A call is timed by events on the stream that the library was given; the device must be
+// idle when that stream is, or work was done elsewhere. Outputs come back twice, some time apart,
+// so that a late writer shows.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -82,14 +82,14 @@ struct Mirror {
   Result<> Send(std::byte* at, std::size_t size) {
     host = at, bytes = size;
     CRUCIBLE_TRY(memory.Reserve(size + 2 * kCanary + kPlaceRange));
-    return Cuda(cudaMemcpy(device() - kCanary, host - kCanary, bytes + 2 * kCanary,
-                           cudaMemcpyHostToDevice),
-                "send a buffer");
+    return Cuda(
+        cudaMemcpy(device() - kCanary, host - kCanary, bytes + 2 * kCanary, cudaMemcpyHostToDevice),
+        "send a buffer");
   }
   Result<> Fetch() {
-    return Cuda(cudaMemcpy(host - kCanary, device() - kCanary, bytes + 2 * kCanary,
-                           cudaMemcpyDeviceToHost),
-                "fetch a buffer");
+    return Cuda(
+        cudaMemcpy(host - kCanary, device() - kCanary, bytes + 2 * kCanary, cudaMemcpyDeviceToHost),
+        "fetch a buffer");
   }
   Result<> FetchTo(std::byte* to) {
     return Cuda(cudaMemcpy(to, device(), bytes, cudaMemcpyDeviceToHost), "fetch an output");
@@ -131,15 +131,15 @@ class CudaWorker {
     cudaDeviceProp device{};
     CRUCIBLE_TRY(Cuda(cudaGetDeviceProperties(&device, 0), "ask about the device"));
     gpu_ = device.name;
-    CRUCIBLE_TRY(flush_.Reserve(
-        std::max(kLeastFlush, 2 * static_cast<std::size_t>(device.l2CacheSize))));
+    CRUCIBLE_TRY(
+        flush_.Reserve(std::max(kLeastFlush, 2 * static_cast<std::size_t>(device.l2CacheSize))));
     CRUCIBLE_TRY(Cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "make a stream"));
     for (cudaEvent_t* event : {&begin_, &end_})
       CRUCIBLE_TRY(Cuda(cudaEventCreate(event), "make an event"));
     CRUCIBLE_TRY(Cuda(cudaDeviceSynchronize(), "start the driver"));
     if (secluded_)
-      layers_ = Seclude(Seclusion::kDevice, loop_->control().verdict,
-                        sizeof loop_->control().verdict);
+      layers_ =
+          Seclude(Seclusion::kDevice, loop_->control().verdict, sizeof loop_->control().verdict);
     void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) {
       const char* const why = ::dlerror();
@@ -163,11 +163,12 @@ class CudaWorker {
     const auto text = [](int version) {
       return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
     };
-    loop_->SetText(nlohmann::json{{"isolation", layers_},
-                                  {"gpu", gpu_},
-                                  {"cuda_runtime", text(runtime)},
-                                  {"cuda_driver", text(driver)}}
-                       .dump());
+    loop_->SetText(nlohmann::json{
+        {"isolation", layers_},
+        {"gpu", gpu_},
+        {"cuda_runtime", text(runtime)},
+        {"cuda_driver",
+         text(driver)}}.dump());
     return {};
   }
 
@@ -175,10 +176,9 @@ class CudaWorker {
 
   // Poison, a new place, and canaries of the call's secret behind it.
   Result<std::byte*> PlaceScratch(std::size_t bytes, Random random) {
-    const std::size_t whole = (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment *
-                              kWorkspaceAlignment;
-    CRUCIBLE_TRY(
-        scratch_.Reserve(whole + 2 * kCanary + kWorkspacePlaces * kWorkspaceAlignment));
+    const std::size_t whole =
+        (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
+    CRUCIBLE_TRY(scratch_.Reserve(whole + 2 * kCanary + kWorkspacePlaces * kWorkspaceAlignment));
     CRUCIBLE_TRY(Cuda(cudaMemset(scratch_.data(), 0xff, scratch_.size()), "poison the workspace"));
     std::byte* const place =
         scratch_.data() + kCanary +
@@ -186,8 +186,8 @@ class CudaWorker {
     canary_.resize(kCanary);
     for (std::byte& byte : canary_) byte = static_cast<std::byte>(random.Below(256));
     for (std::byte* edge : {place - kCanary, place + bytes})
-      CRUCIBLE_TRY(Cuda(cudaMemcpy(edge, canary_.data(), kCanary, cudaMemcpyHostToDevice),
-                        "lay a canary"));
+      CRUCIBLE_TRY(
+          Cuda(cudaMemcpy(edge, canary_.data(), kCanary, cudaMemcpyHostToDevice), "lay a canary"));
     return place;
   }
 
@@ -207,9 +207,9 @@ class CudaWorker {
   Result<> ColdCaches() {
     const std::size_t half = flush_.size() / 2;
     CRUCIBLE_TRY(Cuda(cudaMemsetAsync(flush_.data(), ++flush_value_, flush_.size()), "flush"));
-    return Cuda(cudaMemcpyAsync(flush_.data(), flush_.data() + half, half,
-                                cudaMemcpyDeviceToDevice),
-                "sweep");
+    return Cuda(
+        cudaMemcpyAsync(flush_.data(), flush_.data() + half, half, cudaMemcpyDeviceToDevice),
+        "sweep");
   }
 
   Result<> Solve(const std::int64_t* in) {
@@ -298,9 +298,9 @@ class CudaWorker {
 int main(int argc, char** argv) {
   auto loop = crucible::WorkerLoop::Attach();
   if (!loop || argc != 2) {
-    fmt::print(stderr, "eigh_cuda_worker: {}\n",
-               loop ? "start it through eigh_harness: it takes one word, its role"
-                    : loop.error().text);
+    fmt::print(
+        stderr, "eigh_cuda_worker: {}\n",
+        loop ? "start it through eigh_harness: it takes one word, its role" : loop.error().text);
     return 2;
   }
   crucible::eigh::CudaWorker worker(*loop, std::strcmp(argv[1], "candidate") == 0);

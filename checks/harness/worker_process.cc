@@ -93,7 +93,7 @@ Result<WorkerAnswer> WorkerProcess::Call(std::uint32_t operation,
   if (!wait_for(control.done)) return Gone(operation);
   std::copy(std::begin(control.results), std::end(control.results), answer.results);
   answer.text = Words(control.text, sizeof control.text);
-  if (answer.results[0] != 0) return Fail(ErrorKind::kUsage, "", "", answer.text);
+  if (answer.results[0] != 0) return tl::unexpected(Error{ErrorKind::kUsage, answer.text});
   return answer;
 }
 
