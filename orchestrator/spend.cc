@@ -27,6 +27,7 @@ Spend SpendIn(const json& object) {
   for (const char* key : {"tokens_input", "tokens_output", "tokens_cache_write"})
     spend.tokens += Field<std::int64_t>(object, key);
   spend.usd = Field<double>(object, "usd");
+  spend.device_seconds = Field<double>(object, "gpu_seconds");
   return spend;
 }
 
@@ -62,12 +63,17 @@ Result<Spend> SpendOf(Store* store, const Workspace& workspace, const std::strin
   Spend total;
   CRUCIBLE_ASSIGN(const std::vector<MissionRow> missions, store->Missions(campaign));
   for (const MissionRow& mission : missions) {
-    const json recorded = json::parse(mission.spend, nullptr, false);
-    total += mission.ended_ms && recorded.is_object() ? SpendIn(recorded)
-                                                      : SpendIn(AgentSpend(workspace.Mission(mission.id)));
-    total.device_seconds += DeviceSeconds(workspace.LogFile(), mission.id).value_or(0);
+    Spend of_mission = mission.ended_ms ? RecordedSpend(mission)
+                                        : SpendIn(AgentSpend(workspace.Mission(mission.id)));
+    // The queue knows it to the moment, and its merge's.
+    of_mission.device_seconds = DeviceSeconds(workspace.LogFile(), mission.id).value_or(0);
+    total += of_mission;
   }
   return total;
+}
+
+Spend RecordedSpend(const MissionRow& mission) {
+  return SpendIn(json::parse(mission.spend, nullptr, false));
 }
 
 std::string ToText(const Spend& spend) {

@@ -32,6 +32,9 @@ Result<double> DeviceSeconds(const std::filesystem::path& log_file, const std::s
 // the device's queue for both.
 Result<Spend> SpendOf(Store* store, const Workspace& workspace, const std::string& campaign);
 
+// What an ended mission's row says.
+Spend RecordedSpend(const MissionRow& mission);
+
 // "1.25 USD, 81000 tokens, 95 s of device time"; "" when nothing was spent.
 std::string ToText(const Spend& spend);
 
