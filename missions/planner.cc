@@ -17,6 +17,7 @@ constexpr double kUnknownRoom = 0.1;  // neither a floor nor a peer that is fast
 constexpr double kLeastRoom = 0.01;   // at its floor: the floor is what is left to challenge
 constexpr std::size_t kMostRetries = 8;
 constexpr int kMostHalvings = 5;
+constexpr int kInVainUntilExplorer = 2, kInVainUntilScout = 4, kLandedUntilSimplifier = 4;
 
 bool Contains(const std::vector<std::string>& list, const std::string& item) {
   return std::find(list.begin(), list.end(), item) != list.end();
@@ -40,6 +41,7 @@ std::vector<ChangedCondition> ReasonsToRetest(const Entry& entry, const Conditio
 struct Score {
   double value = 0;
   double newest_us = 0;  // 0: not measured yet
+  int in_vain = 0;       // missions on it that landed nothing since its bar moved
   std::string why;
 };
 
@@ -147,11 +149,26 @@ class Planner {
  private:
   void Note(const std::string& note) { notes_ += (notes_.empty() ? "" : "; ") + note; }
 
+  // Empty: the campaign's usual one.
+  std::string FlavourFor(const Score& score) const {
+    int landed = 0;                    // since the last simplifier
+    for (const MissionRow& mission : in_.missions) {
+      if (mission.target != in_.target->name || mission.campaign != in_.campaign) continue;
+      if (mission.flavour == "simplifier") landed = 0;
+      landed += mission.merge_outcome == "landed" && mission.flavour != "simplifier";
+    }
+    if (landed >= kLandedUntilSimplifier) return "simplifier";
+    if (score.in_vain >= kInVainUntilScout) return "scout";
+    if (score.in_vain >= kInVainUntilExplorer) return "explorer";
+    return "";
+  }
+
   std::optional<MissionPlan> Best(const std::vector<std::size_t>& order) const {
     if (order.empty()) return std::nullopt;
     const std::size_t best = order.front();
     MissionPlan plan;
     plan.cases = {in_.target->cases[best].name};
+    plan.flavour = FlavourFor(scores_[best]);
     plan.goal = GoalFor(plan.cases.front());
     plan.why = fmt::format("{} has the largest score: {}", plan.cases.front(), scores_[best].why);
     if (order.size() > 1)
@@ -251,6 +268,7 @@ class Planner {
       const bool landed = mission.merge_outcome == "landed";
       in_vain += mission.state == "done" && !landed && Contains(mission.cases, item.name);
     }
+    score.in_vain = in_vain;
     const int halvings = std::min(in_vain, kMostHalvings);
     score.value = room * (1 + ended) * std::pow(0.5, halvings);
     score.why = fmt::format("{:.3g} = room {:.3g} ({}) x staleness {}", score.value, room, room_text,
@@ -278,7 +296,9 @@ std::optional<MissionPlan> PlanNext(const PlannerInput& input, const std::string
   if (!plan) plan = planner.NotTakenUp();
   if (!plan) plan = planner.Requeued();
   if (!plan) plan = planner.MostPromising();
-  if (plan && plan->flavour.empty()) plan->flavour = default_flavour;
+  // The proposer turns knobs and nothing else; a person's mission keeps the person's word.
+  const bool proposes = default_flavour == "proposer" && plan && plan->added_mission.empty();
+  if (plan && (plan->flavour.empty() || proposes)) plan->flavour = default_flavour;
   if (!plan && why_not != nullptr) *why_not = planner.WhyNot();
   return plan;
 }

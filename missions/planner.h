@@ -8,6 +8,9 @@
 //   5. the case with the largest score: room x staleness. room = log(newest / floor) where a floor is
 //      known, else log(newest / best peer) where positive, else 0.1; staleness = 1 + missions
 //      that ended since its bar last moved; halved for each recent mission on it that landed nothing.
+// The flavour follows from what came of earlier missions (a campaign of the proposer has that one
+// alone): kernel; explorer, a different architecture, after two on the case in vain since its bar
+// moved; scout, which reads and ranks ideas, after four; simplifier after every four that landed.
 // A case that a running mission claims is not given out twice. Ties go to the target file's order.
 #pragma once
 

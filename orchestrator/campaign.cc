@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/process_identity.h"
+#include "orchestrator/agents/agent_ready.h"
 #include "orchestrator/campaign_impl.h"
 #include "orchestrator/prove_harness.h"
 
@@ -71,6 +72,7 @@ Result<Campaign> Campaign::Launch(const CampaignFile& file, const std::filesyste
   CRUCIBLE_ASSIGN(Target target, LoadTarget(file.target));
   CRUCIBLE_ASSIGN(Repository opened, Repository::Open(repository, file.branch));
   CRUCIBLE_TRY(CheckPlace(workspace, &opened));
+  CRUCIBLE_TRY(AgentsReady(file.agent));
   CRUCIBLE_ASSIGN(Store store, Store::Open(workspace.LogFile()));
   CRUCIBLE_ASSIGN(const auto known, store.FindCampaign(file.name));
   if (known)

@@ -8,6 +8,8 @@
 #include <ostream>
 
 #include "base/paths.h"
+#include "missions/campaign_file.h"
+#include "orchestrator/agents/agent_ready.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/doctor.h"
 #include "orchestrator/prove_harness.h"
@@ -56,6 +58,19 @@ Result<int> ShowExploits(const std::string& target_name, bool as_json, std::ostr
   return proof.holds ? 0 : 1;
 }
 
+Result<std::vector<Finding>> ExamineAgents(const std::string& file) {
+  CRUCIBLE_ASSIGN(const CampaignFile campaign, LoadCampaignFile(file));
+  std::vector<Finding> findings;
+  if (const auto ready = AgentsReady(campaign.agent); !ready)
+    findings.push_back({Health::kFail, "agents", ready.error().text, ""});
+  for (const EndpointFinding& model : ProbeModels(campaign.agent))
+    findings.push_back({!model.usable ? Health::kFail : model.sure ? Health::kOk : Health::kWarn,
+                        "model " + model.model, model.found, model.next});
+  if (findings.empty())
+    findings.push_back({Health::kOk, "agents", "kind " + campaign.agent.kind + ": ready", ""});
+  return findings;
+}
+
 }  // namespace
 
 int DoctorCommand(const Words& words, std::ostream& out, std::ostream& err) {
@@ -67,14 +82,21 @@ int DoctorCommand(const Words& words, std::ostream& out, std::ostream& err) {
   app.add_flag("--exploits", exploits,
                "Run the target's cheating kernels instead: is each caught for its own reason?");
   app.add_option("--target", target, "… of this target (default: eigh_cpu)");
+  std::string campaign;
+  app.add_option("--campaign", campaign, "Ask also whether this campaign file's models answer");
   int code = 0;
   if (!ParseWords(&app, words, out, err, &code)) return code;
   if (exploits) {
     const auto shown = ShowExploits(target, as_json, out);
     return shown ? *shown : Report(shown.error(), err);
   }
-  const std::vector<Finding> findings =
+  std::vector<Finding> findings =
       Examine(std::filesystem::current_path(), ProgramDirectory());
+  if (!campaign.empty()) {
+    const auto asked = ExamineAgents(campaign);
+    if (!asked) return Report(asked.error(), err);
+    findings.insert(findings.end(), asked->begin(), asked->end());
+  }
   if (as_json) {
     nlohmann::json list = nlohmann::json::array();
     for (const Finding& finding : findings)

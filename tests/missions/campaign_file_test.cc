@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "base/files.h"
 
 namespace crucible {
@@ -42,6 +44,56 @@ approve = true
   EXPECT_EQ(file->agent.command.size(), 4u);
   EXPECT_EQ(file->seed, 7u);
   EXPECT_TRUE(file->approve);
+}
+
+TEST(CampaignFile, ReadsModelsAndBudgetsOfAgents) {
+  const auto file = ParseCampaignFile(std::string(kHead) + R"(
+[budget]
+usd = 20
+tokens = 1_000_000
+device_seconds = 90.5
+[mission]
+turns = 40
+usd = 1.5
+silence = "5m"
+[agent]
+kind = "llm"
+[[model]]
+name = "big"
+usd = { input = 3.0, output = 15 }
+flavours = ["kernel", "explorer"]
+[[model]]
+name = "local"
+provider = "openai"
+weight = 0.5
+stream = false
+)", "/c/campaigns/demo.toml");
+  ASSERT_TRUE(file) << file.error().text;
+  EXPECT_EQ(file->usd, 20);
+  EXPECT_EQ(file->tokens, 1'000'000);
+  EXPECT_EQ(file->device_seconds, 90.5);
+  EXPECT_EQ(file->agent.budget.turns, 40);
+  EXPECT_EQ(file->agent.budget.silence_ms, 300'000);
+  ASSERT_EQ(file->agent.models.size(), 2u);
+  EXPECT_EQ(file->agent.models[0].usd_output, 15);
+  EXPECT_EQ(file->agent.models[0].flavours.size(), 2u);
+  EXPECT_EQ(file->agent.models[1].provider, "openai");
+  EXPECT_FALSE(file->agent.models[1].stream);
+  const auto again = AgentSettingsFromJson(ToJson(file->agent));
+  ASSERT_TRUE(again) << again.error().text;
+  EXPECT_EQ(ToJson(*again), ToJson(file->agent));
+}
+
+TEST(CampaignFile, AKeyOrAnAddressInTheFileIsRefused) {
+  for (const std::string key : {"base_url", "api_key", "key"}) {
+    const auto file = ParseCampaignFile(
+        std::string(kHead) + "[agent]\nkind = \"llm\"\n[[model]]\nname = \"x\"\n" + key +
+            " = \"y\"\n",
+        "/c/campaigns/demo.toml");
+    ASSERT_FALSE(file) << key;
+    EXPECT_NE(file.error().text.find("'" + key + "' in a campaign file"), std::string::npos)
+        << file.error().text;
+  }
 }
 
 TEST(CampaignFile, DefaultsNeedTwoKeysOnly) {

@@ -148,6 +148,20 @@ TEST_F(Planner, ABarThatMovedIsLessStale) {
   EXPECT_EQ(Plan().cases, Names{"b"});
 }
 
+TEST_F(Planner, TheFlavourFollowsFromWhatCameOfEarlierMissions) {
+  input_.missions.clear();
+  EXPECT_EQ(Plan().flavour, "kernel");
+  for (const char* name : {"a", "b", "c", "a", "b", "c"}) Mission("done", {name});   // all in vain
+  EXPECT_EQ(Plan().flavour, "explorer");
+  for (const char* name : {"a", "b", "c", "a", "b", "c"}) Mission("done", {name});
+  EXPECT_EQ(Plan().flavour, "scout");
+  EXPECT_EQ(PlanNext(input_, "proposer")->flavour, "proposer");
+  for (int i = 0; i < 4; ++i) Mission("done", {"a"}).merge_outcome = "landed";
+  EXPECT_EQ(Plan().flavour, "simplifier");
+  Mission("done", {"a"}).flavour = "simplifier";
+  EXPECT_NE(Plan().flavour, "simplifier");
+}
+
 TEST_F(Planner, NothingIsGivenOutTwice) {
   Mission("running", {"a"});
   Mission("ended", {"b"});
