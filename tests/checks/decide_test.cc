@@ -180,18 +180,18 @@ TEST(Claim, AClearGainNeedsSixPairs) {
   EXPECT_EQ(Feed(doubtful, rounds).evidence.units.size(), 11u);
 }
 
-TEST(Claim, AQuarterLessTimeNeedsThreePairs) {
+TEST(Claim, AQuarterLessTimeNeedsFourPairs) {
   Comparison comparison(ClaimRule(0.003));
   const Decision decision = Feed(comparison, Spread(41, -0.4, 0.05));
   EXPECT_EQ(decision.verdict, Verdict::kAccepted) << decision.reason;
-  EXPECT_EQ(decision.evidence.units.size(), 3u);
+  EXPECT_EQ(decision.evidence.units.size(), 4u);
 }
 
-TEST(Confirm, AFifthLessTimeNeedsFourPairsUnlessOneDoubtsIt) {
+TEST(Confirm, AQuarterLessTimeNeedsFivePairsUnlessOneDoubtsIt) {
   Comparison clear(ConfirmRule(0.003));
-  EXPECT_EQ(Feed(clear, Spread(41, -0.3, 0.05)).evidence.units.size(), 4u);
-  std::vector<Round> rounds = Spread(41, -0.3, 0.05);
-  rounds[1] = RoundOf(-0.1);
+  EXPECT_EQ(Feed(clear, Spread(41, -0.4, 0.05)).evidence.units.size(), 5u);
+  std::vector<Round> rounds = Spread(41, -0.4, 0.05);
+  rounds[1] = RoundOf(-0.2);
   Comparison doubtful(ConfirmRule(0.003));
   EXPECT_GE(Feed(doubtful, rounds).evidence.units.size(), 8u);
 }
