@@ -12,6 +12,7 @@
 #include <chrono>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -39,6 +40,7 @@ struct SubprocessSpec {
   Stdio err = Stdio::kInherit;
   std::filesystem::path log_path;         // for Stdio::kFile
   std::vector<std::pair<int, int>> descriptors;  // {number in the child, open one of the parent}
+  std::vector<std::shared_ptr<const UniqueFd>> kept;  // owners of some of them, while spec lives
   bool new_process_group = true;
   bool die_with_parent = true;
 };

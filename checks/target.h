@@ -24,7 +24,8 @@ struct TargetCase {
   std::string floor_why;           // … and the limit that says so
 };
 
-enum class CheckLevel { kQuick, kFull };
+// kExploits: what the cheating kernels are run on, and nothing else is.
+enum class CheckLevel { kQuick, kFull, kExploits };
 
 struct CheckCase {
   std::string name;    // "dense n=32 batch=3": made from the params
@@ -41,7 +42,7 @@ struct TargetPeer {
 struct TargetExploit {
   std::string name;
   std::vector<std::string> command;  // a harness with the cheating library
-  std::string expects;               // words the rejection's reason must hold: its own, not another
+  std::vector<std::string> expects;  // words the rejection must hold, all of them: its own reason
   std::string case_name;             // the [[case]] it is timed on; empty: the first
 };
 
@@ -67,6 +68,7 @@ struct Target {
   bool build_on_device = false;
   std::int64_t build_limit_ms = 180'000;  // of each command
   std::vector<std::string> harness;
+  std::vector<std::string> harness_parts;  // other files it is made of: a proof of it names them
   std::vector<TargetPeer> peers;
   std::vector<TargetExploit> exploits;
   std::vector<TargetCase> cases;

@@ -208,8 +208,9 @@ void ReadBuild(Reader& reader, const toml::table& root, Target& target) {
 
 void ReadHarness(Reader& reader, const toml::table& root, Target& target) {
   if (const toml::table* harness = reader.Table(root, "harness", true)) {
-    reader.AllowKeys(*harness, "[harness]", {"command"});
+    reader.AllowKeys(*harness, "[harness]", {"command", "parts"});
     target.harness = reader.Words(*harness, "command", true);
+    target.harness_parts = reader.Words(*harness, "parts", false);
   }
   for (const toml::table* item : reader.Tables(root, "peer")) {
     reader.AllowKeys(*item, "[[peer]]", {"name", "command"});
@@ -253,8 +254,12 @@ void ReadExploits(Reader& reader, const toml::table& root, Target& target) {
     reader.AllowKeys(*item, "[[exploit]]", {"name", "command", "expects", "case"});
     TargetExploit exploit{.name = reader.String(*item, "name", true),
                           .command = reader.Words(*item, "command", true),
-                          .expects = reader.String(*item, "expects", true),
                           .case_name = reader.String(*item, "case", false)};
+    const toml::node* expects = item->get("expects");
+    if (expects != nullptr && expects->is_string())
+      exploit.expects = {reader.String(*item, "expects", true)};
+    else
+      exploit.expects = reader.Words(*item, "expects", true);
     if (!exploit.case_name.empty() && target.FindCase(exploit.case_name) == nullptr)
       reader.Complain(*item,
                       fmt::format("exploit '{}' names case '{}', which there is not", exploit.name,
@@ -282,9 +287,9 @@ void ReadCheck(Reader& reader, const toml::table& item, Target& target,
   reader.AllowKeys(item, "[[check]]", {"params", "level"});
   const toml::table* params = reader.Table(item, "params", true);
   const std::string level = reader.String(item, "level", false);
-  if (!level.empty() && level != "quick" && level != "full")
+  if (!level.empty() && level != "quick" && level != "full" && level != "exploits")
     reader.Complain(*item.get("level"), fmt::format("level \"{}\" is unknown", level),
-                    "write \"quick\" or \"full\"");
+                    "write \"quick\", \"full\" or \"exploits\"");
   if (params == nullptr) return;
   std::vector<std::vector<std::pair<std::string, nlohmann::json>>> product = {{}};
   for (const auto& [key, node] : InFileOrder(*params)) {
@@ -308,7 +313,9 @@ void ReadCheck(Reader& reader, const toml::table& item, Target& target,
   }
   for (const auto& values : product) {
     CheckCase check{.name = CheckName(values),
-                    .level = level == "quick" ? CheckLevel::kQuick : CheckLevel::kFull};
+                    .level = level == "quick"      ? CheckLevel::kQuick
+                             : level == "exploits" ? CheckLevel::kExploits
+                                                   : CheckLevel::kFull};
     if (!seen.insert(check.name).second)
       reader.Complain(item, fmt::format("check '{}' comes twice", check.name),
                       "remove one of the two");

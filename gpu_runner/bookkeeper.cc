@@ -1,17 +1,14 @@
 #include "gpu_runner/bookkeeper.h"
 
-#include <sys/utsname.h>
-
 #include <cstdio>
-#include <cstdlib>
-#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
-#include "base/files.h"
+#include "gpu_runner/slurm_report.h"
 
 namespace crucible {
 
 Result<> Bookkeeper::Write(const JobRow& row) {
+  if (!report_.empty()) return WriteReport(report_, row);
   if (!history_) {
     CRUCIBLE_ASSIGN(History opened, History::Open(file_));
     history_ = std::move(opened);
@@ -56,22 +53,6 @@ const char* OutcomeOf(int exit_code, int job_signal, bool hit_limit, bool asked_
   if (asked_to_stop) return "cancelled";
   if (job_signal != 0) return "killed";
   return exit_code == 0 ? "ok" : "failed";
-}
-
-std::string ToolchainJson(const std::string& driver, const std::string& device_name) {
-  nlohmann::json json = {{"device", device_name}};
-  if (!driver.empty()) json["driver"] = driver;
-  if (utsname system{}; ::uname(&system) == 0) json["kernel"] = system.release;
-  const char* root = std::getenv("CUDA_HOME");
-  const std::string cuda = root != nullptr && *root != '\0' ? root : "/usr/local/cuda";
-  if (const auto text = ReadFile(cuda + "/version.json")) {
-    const auto version = nlohmann::json::parse(*text, nullptr, false);
-    if (version.is_object() && version.contains("cuda_nvcc")) {
-      json["cuda_root"] = cuda;
-      json["nvcc"] = version["cuda_nvcc"].value("version", "");
-    }
-  }
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace crucible

@@ -14,7 +14,9 @@ namespace crucible {
 
 class Bookkeeper {
  public:
-  explicit Bookkeeper(std::filesystem::path file) : file_(std::move(file)) {}
+  // With a `report`, rows go to that file (slurm_report.h) and the database is left alone.
+  explicit Bookkeeper(std::filesystem::path file, std::filesystem::path report = {})
+      : file_(std::move(file)), report_(std::move(report)) {}
   ~Bookkeeper() { Join(); }
 
   const std::filesystem::path& file() const { return file_; }
@@ -31,7 +33,7 @@ class Bookkeeper {
   void Join();
   void WarnOnce(const Result<>& written);
 
-  std::filesystem::path file_;
+  std::filesystem::path file_, report_;
   std::optional<History> history_;
   std::thread thread_;
   Result<> thread_result_;
@@ -40,8 +42,5 @@ class Bookkeeper {
 
 // "ok", "failed", ... for a job that ran; see jobs.sql.
 const char* OutcomeOf(int exit_code, int job_signal, bool hit_limit, bool asked_to_stop);
-
-// Driver, GPU and CUDA of this machine as JSON; reads two small files.
-std::string ToolchainJson(const std::string& driver, const std::string& device_name);
 
 }  // namespace crucible

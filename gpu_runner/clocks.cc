@@ -107,6 +107,7 @@ std::string ToJson(const ClockReport& report) {
   if (report.pin_refused) json["clock"] = "unlocked";
   json["before"] = Of(report.before);
   json["after"] = Of(report.after);
+  if (report.repinned.mhz >= 0) json["after_repin"] = Of(report.repinned);
   const Range range = MhzRange(report.during);
   Json during = {{"samples", report.during.size()}};
   if (range.count > 0) {
@@ -127,6 +128,22 @@ std::string ToJson(const ClockReport& report) {
   if (reasons != 0) during["reasons"] = fmt::format("0x{:x}", reasons);
   json["during"] = during;
   return json.dump();
+}
+
+std::string DescribeAfter(const ClockReport& report) {
+  const auto mhz = [](const ClockSample& sample) {
+    return sample.mhz >= 0 ? fmt::format("{} MHz", sample.mhz) : std::string("nothing");
+  };
+  if (report.gone) return "the device no longer answers";
+  if (report.policy == ClockPolicy::kOff) return "the clocks were not looked at (--clocks off)";
+  if (report.pinned_mhz == 0)
+    return fmt::format("the clock is not locked; it read {} before the job and {} after it",
+                       mhz(report.before), mhz(report.after));
+  const int off = std::abs(report.repinned.mhz - report.pinned_mhz);
+  const bool holds = report.repinned.mhz >= 0 && off <= kPinnedTolerance * report.pinned_mhz;
+  return fmt::format("the SM clock is locked at {} MHz again and reads {}{}", report.pinned_mhz,
+                     mhz(report.repinned),
+                     holds ? "" : "; it does not hold, so do not compare times before it does");
 }
 
 ClockSample SampleCpu() {
@@ -197,7 +214,9 @@ void ClockKeeper::During() {
 
 void ClockKeeper::After() {
   if (auto sample = Sample()) report_.after = *sample;
-  if (report_.pinned_mhz > 0 && !Pin()) report_.gone = true;
+  if (report_.pinned_mhz == 0) return;
+  if (!Pin()) report_.gone = true;
+  if (auto sample = Sample()) report_.repinned = *sample;
 }
 
 }  // namespace crucible

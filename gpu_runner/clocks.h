@@ -32,12 +32,15 @@ struct ClockReport {
   bool pin_refused = false;  // asked for, not permitted
   bool gone = false;         // the GPU stopped answering
   ClockSample before, after;
+  ClockSample repinned;      // read once the lock was set again; empty when not pinned
   std::vector<ClockSample> during;
 };
 
 // steady | drifted | throttled | power_capped | unlocked | gone | unknown | off. Pure.
 std::string DriftVerdict(const ClockReport& report);
 std::string ToJson(const ClockReport& report);
+// "the SM clock is locked at 1980 MHz again and reads 1980 MHz", for people. Pure.
+std::string DescribeAfter(const ClockReport& report);
 
 ClockSample SampleCpu();
 

@@ -21,6 +21,18 @@ std::string Known(const std::vector<Device>& devices) {
   return text;
 }
 
+// Which of `gpus` the one word means: an index, a UUID or the beginning of one.
+std::vector<std::size_t> Matching(const std::string& word, const std::vector<Device>& gpus) {
+  int index = -1;
+  const char* end = word.data() + word.size();
+  const auto parsed = std::from_chars(word.data(), end, index);
+  const bool is_index = parsed.ec == std::errc() && parsed.ptr == end;
+  std::vector<std::size_t> meant;
+  for (std::size_t i = 0; i < gpus.size() && !word.empty(); ++i)
+    if (is_index ? gpus[i].index == index : gpus[i].id.starts_with(word)) meant.push_back(i);
+  return meant;
+}
+
 }  // namespace
 
 std::vector<Device> ListDevices(Nvml* nvml) {
@@ -44,17 +56,22 @@ Result<std::vector<Device>> ResolveDevices(const std::string& words, Nvml* nvml,
                 why_no_nvml.empty() ? "NVML lists no GPU on this machine" : why_no_nvml,
                 why_no_nvml.empty() ? "use --device cpu" : "");
   if (!words.empty() && words != "any") {
-    int index = -1;
-    const char* end = words.data() + words.size();
-    const auto parsed = std::from_chars(words.data(), end, index);
-    const bool is_index = parsed.ec == std::errc() && parsed.ptr == end;
-    std::erase_if(gpus, [&](const Device& device) {
-      return is_index ? device.index != index : !device.id.starts_with(words);
-    });
-    if (gpus.size() != 1)
-      return Fail(ErrorKind::kUsage, "find device", words,
-                  gpus.empty() ? "there is none of that index or UUID" : "it fits several UUIDs",
-                  "choose one of: " + Known(all));
+    std::vector<bool> wanted(gpus.size());
+    for (std::size_t at = 0; at <= words.size();) {
+      const std::size_t comma = std::min(words.find(',', at), words.size());
+      const std::string word = words.substr(at, comma - at);
+      const std::vector<std::size_t> meant = Matching(word, gpus);
+      if (meant.size() != 1)
+        return Fail(ErrorKind::kUsage, "find device", word.empty() ? "''" : word,
+                    meant.empty() ? "there is none of that index or UUID" : "it fits several UUIDs",
+                    "choose among: " + Known(all));
+      wanted[meant.front()] = true;
+      at = comma + 1;
+    }
+    std::vector<Device> chosen;
+    for (std::size_t i = 0; i < gpus.size(); ++i)
+      if (wanted[i]) chosen.push_back(gpus[i]);
+    gpus = std::move(chosen);
   }
   std::sort(gpus.begin(), gpus.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   return gpus;

@@ -2,9 +2,14 @@
 
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 
+#include "gpu_runner/broker_client.h"
+#include "gpu_runner/broker_message.h"
+#include "gpu_runner/profile.h"
 #include "gpu_runner/run_job.h"
+#include "gpu_runner/slurm.h"
 
 namespace crucible {
 namespace {
@@ -20,6 +25,8 @@ constexpr char kHelp[] = R"(usage: crucible gpu COMMAND
 )";
 
 int Run(const std::vector<std::string>& words) {
+  if (!words.empty() && words[0] == "broker") return BrokerCommand({words.begin() + 1, words.end()});
+  if (!words.empty() && words[0] == "--srun") return BecomeSrun({words.begin() + 1, words.end()});
   const auto options = ParseRunOptions(words);
   if (!options) {
     std::fprintf(stderr, "%s\n", options.error().text.c_str());
@@ -29,7 +36,12 @@ int Run(const std::vector<std::string>& words) {
     std::fputs(RunHelp(), stdout);
     return 0;
   }
-  return RunGpuJob(*options);
+  const char* broker = std::getenv(kBrokerVariable);
+  const auto run = [&](const std::vector<std::string>& plain, const RunOptions& meant) {
+    if (broker != nullptr && *broker != '\0') return RunThroughBroker(broker, plain, meant);
+    return RunOnBackend(meant);
+  };
+  return options->profile.empty() ? run(words, *options) : RunProfiled(words, *options, run);
 }
 
 struct Words {

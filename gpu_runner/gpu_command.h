@@ -12,6 +12,9 @@ namespace crucible {
 // The words after `crucible gpu`. Results to stdout, messages to stderr; returns the exit code.
 int GpuCommand(const std::vector<std::string>& words);
 
+// `gpu_run broker`: serves jobs to sandboxes, see broker.h.
+int BrokerCommand(const std::vector<std::string>& words);
+
 // Devices of this machine, who holds each and who waits, in turn order.
 Result<> PrintGpuStatus(bool json, std::ostream& out);
 // The newest `count` jobs of this repository's history, newest first.

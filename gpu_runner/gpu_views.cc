@@ -152,6 +152,13 @@ Result<> CancelGpuJob(const std::string& job, bool json, std::ostream& out) {
     if (IsAlive(holder->runner))
       return Fail(ErrorKind::kIo, "cancel job", job, "its runner is another user's", "ask its owner");
   }
+  // A job of Slurm's is in no queue here; the gpu_run that answers for it is in its row.
+  if (auto history = History::Open(HistoryFile(fs::current_path()))) {
+    const auto row = history->Find(job);
+    if (row && *row && (*row)->outcome.empty() &&
+        SignalExactly(ProcessIdentityFromText((*row)->runner), SIGTERM))
+      return done((*row)->started_ms ? "running" : "waiting"), Result<>();
+  }
   return Fail(ErrorKind::kNotFound, "cancel job", job, "no such job waits or runs",
               "see `crucible gpu status`");
 }

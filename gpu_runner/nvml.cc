@@ -35,6 +35,7 @@ struct Nvml::Functions {
   int (*power)(void*, unsigned*) = nullptr;
   int (*reasons)(void*, unsigned long long*) = nullptr;
   int (*processes)(void*, unsigned*, ProcessInfo*) = nullptr;
+  int (*capability)(void*, int*, int*) = nullptr;
   int (*lock_clocks)(void*, unsigned, unsigned) = nullptr;
   int (*reset_clocks)(void*) = nullptr;
 };
@@ -80,6 +81,7 @@ Result<std::unique_ptr<Nvml>> Nvml::Load() {
                             "nvmlDeviceGetCurrentClocksThrottleReasons"});
   bind(&functions.processes, {"nvmlDeviceGetComputeRunningProcesses_v3",
                               "nvmlDeviceGetComputeRunningProcesses_v2"});
+  bind(&functions.capability, {"nvmlDeviceGetCudaComputeCapability"});
   bind(&functions.lock_clocks, {"nvmlDeviceSetGpuLockedClocks"});
   bind(&functions.reset_clocks, {"nvmlDeviceResetGpuLockedClocks"});
   if (!missing.empty())
@@ -154,6 +156,12 @@ Result<int> Nvml::MaxSmClockMhz(const Gpu& gpu) const {
   if (const int code = functions_->max_clock(gpu.handle, kClockSm, &value); code != kSuccess)
     return Failure("read the highest SM clock of", gpu, code);
   return static_cast<int>(value);
+}
+
+std::string Nvml::ComputeCapability(const Gpu& gpu) const {
+  int major = 0, minor = 0;
+  if (functions_->capability(gpu.handle, &major, &minor) != kSuccess) return "";
+  return fmt::format("{}.{}", major, minor);
 }
 
 Result<> Nvml::LockSmClock(const Gpu& gpu, int mhz) {

@@ -55,6 +55,7 @@ class Nvml {
   Result<GpuState> State(const Gpu& gpu) const;
   Result<std::vector<GpuProcess>> ComputeProcesses(const Gpu& gpu) const;
   Result<int> MaxSmClockMhz(const Gpu& gpu) const;
+  std::string ComputeCapability(const Gpu& gpu) const;  // "9.0"; empty: the driver does not tell
   // kConflict: no permission.
   Result<> LockSmClock(const Gpu& gpu, int mhz);
   Result<> ResetSmClock(const Gpu& gpu);

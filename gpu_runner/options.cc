@@ -11,7 +11,8 @@ constexpr char kHelp[] =
 Runs COMMAND when its turn on the device comes: one job at a time, whoever asks, from whichever
 worktree. Waiting is first come, first served. A call made inside a running job runs at once.
 
-  --device D          cpu, any (any GPU), an index as in nvidia-smi, or a GPU's UUID
+  --device D          cpu, any (any GPU), an index as in nvidia-smi or a GPU's UUID, or several
+                      of these joined by commas (the first that is free)
                       (default: any GPU; the CPU where there is none)
   --limit T           end the job when it has run for T: 500ms, 10s, 10m, 1h (default: no limit)
   --queue-limit T     give up when the turn has not come after T (default: wait)
@@ -20,9 +21,18 @@ worktree. Waiting is first come, first served. A call made inside a running job 
                       pin: lock the GPU's SM clock, again after every job (needs permission)
                       off: neither
   --clock-mhz N       the SM clock for --clocks pin (default: the highest supported)
+  --toolchain NAME    run under that profile: CUDA root, host compiler, environment (default:
+                      $CRUCIBLE_TOOLCHAIN, or the caller's environment as it is)
+  --toolchain-file F  where profiles are (default $CRUCIBLE_TOOLCHAIN_FILE, or
+                      ~/.config/crucible/toolchains.toml)
+  --backend B         local: this machine's queue (default)
+                      slurm: one srun per job (see docs/gpu_run.md; also CRUCIBLE_GPU_BACKEND)
   --log               keep a copy of the job's output for `crucible gpu logs` (also when
                       CRUCIBLE_MISSION_DIR is set)
   --share             start although processes outside the queue compute on the GPU
+  --profile REPORT    measure the kernels with Nsight Compute: REPORT.ncu-rep, and its summary
+  --profile-kernel R  only kernels whose name matches the regular expression R
+  --profile-launches N  at most N launches (default 20): each is repeated some twenty times
   --quiet             say nothing while waiting
   --help              this text
 
@@ -51,11 +61,11 @@ Result<ClockPolicy> ParseClocks(const std::string& word) {
   return Wrong("--clocks " + word, "it is pin, observe or off");
 }
 
-Result<int> ParseMhz(const std::string& word) {
+Result<int> ParseCount(const std::string& option, const std::string& word) {
   int value = 0;
   const auto parsed = std::from_chars(word.data(), word.data() + word.size(), value);
   if (parsed.ec != std::errc() || parsed.ptr != word.data() + word.size() || value <= 0)
-    return Wrong("--clock-mhz " + word, "it is a whole number of MHz");
+    return Wrong(option + " " + word, "it is a whole number above 0");
   return value;
 }
 
@@ -72,7 +82,27 @@ Result<> SetOption(const std::string& name, const std::string& value, RunOptions
   } else if (name == "--clocks") {
     CRUCIBLE_ASSIGN(options->clocks, ParseClocks(value));
   } else if (name == "--clock-mhz") {
-    CRUCIBLE_ASSIGN(options->clock_mhz, ParseMhz(value));
+    CRUCIBLE_ASSIGN(options->clock_mhz, ParseCount(name, value));
+  } else if (name == "--profile") {
+    if (value.empty()) return Wrong(name, "it is empty");
+    options->profile = value;
+  } else if (name == "--profile-kernel") {
+    options->profile_kernel = value;
+  } else if (name == "--profile-launches") {
+    CRUCIBLE_ASSIGN(options->profile_launches, ParseCount(name, value));
+  } else if (name == "--toolchain") {
+    if (value.empty()) return Wrong(name, "it is empty");
+    options->toolchain = value;
+  } else if (name == "--toolchain-file") {
+    if (value.empty()) return Wrong(name, "it is empty");
+    options->toolchain_file = value;
+  } else if (name == "--backend") {
+    if (value != "local" && value != "slurm") return Wrong(name + " " + value, "it is local or slurm");
+    options->backend = value;
+  } else if (name == "--job-id") {
+    options->job_id = value;
+  } else if (name == "--report") {
+    options->report = value;
   } else {
     return Wrong(name, "there is no such option");
   }

@@ -24,9 +24,17 @@ struct RunOptions {
   Priority priority = Priority::kNormal;
   ClockPolicy clocks = ClockPolicy::kObserve;
   std::optional<int> clock_mhz;  // for kPin; empty: the highest the device supports
+  std::string toolchain;         // a profile's name; empty: $CRUCIBLE_TOOLCHAIN, or none
+  std::string toolchain_file;
+  std::string backend;           // "local" or "slurm"; empty: $CRUCIBLE_GPU_BACKEND, or local
+  std::string job_id, report;    // given by --backend slurm to the gpu_run on the node
   bool log = false;              // keep a copy of the job's output
   bool share = false;            // start although others compute on the GPU
   bool quiet = false;            // no waiter lines
+  std::string profile;           // where Nsight Compute's report goes; empty: no profile
+  std::string profile_kernel;    // a regular expression; empty: every kernel
+  int profile_launches = 20;     // at most so many are measured
+  bool say_clocks = false;       // afterwards, what the clocks are; set by RunProfiled
   bool help = false;
   std::vector<std::string> command;
 };

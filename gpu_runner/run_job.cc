@@ -1,9 +1,6 @@
 #include "gpu_runner/run_job.h"
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -22,6 +19,8 @@
 #include "gpu_runner/queue.h"
 #include "gpu_runner/survivors.h"
 #include "gpu_runner/token.h"
+#include "gpu_runner/toolchain.h"
+#include "gpu_runner/turn.h"
 #include "gpu_runner/waiter_line.h"
 
 namespace crucible {
@@ -30,58 +29,23 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kSurvivorMs = 5000, kForeignMs = 2000;
-constexpr std::int64_t kAnnounceEveryMs = 30'000;
-
-void Say(const std::string& text) {
-  // One write, so that lines of several callers on one terminal do not mix.
-  const std::string line = text + "\n";
-  (void)!::write(STDERR_FILENO, line.data(), line.size());
-}
 
 std::string Variable(const char* name) {
   const char* value = std::getenv(name);
   return value != nullptr ? value : "";
 }
 
-UniqueFd OpenPidfd(pid_t pid) { return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
-
-// Ends the wait without a job.
-struct NoTurn {
-  int exit_code = 0;
-  const char* outcome = "";
-};
-
-// Processes that compute on the GPU and are none of this queue's, once those that are just ending
-// have had `wait_ms`. Their pids may be of another container and have no name here.
-std::string ForeignProcesses(const Nvml& nvml, const Nvml::Gpu& gpu, int wait_ms) {
-  const std::int64_t until = QueueNowMs() + wait_ms;
-  for (;;) {
-    const auto processes = nvml.ComputeProcesses(gpu);
-    if (!processes || processes->empty()) return "";
-    if (QueueNowMs() >= until) {
-      std::string text;
-      for (const GpuProcess& process : *processes) {
-        std::string name = ReadFile(fmt::format("/proc/{}/comm", process.pid)).value_or("");
-        while (!name.empty() && name.back() == '\n') name.pop_back();
-        text += fmt::format("{}pid {} ({})", text.empty() ? "" : ", ", process.pid,
-                            name.empty() ? "not visible from here" : name);
-      }
-      return text;
-    }
-    SystemClock().SleepFor(std::chrono::milliseconds(20));
-  }
-}
-
 class Runner {
  public:
   explicit Runner(const RunOptions& options)
-      : options_(options), books_(HistoryFile(fs::current_path())) {}
+      : options_(options), books_(HistoryFile(fs::current_path()), options.report) {}
 
   Result<int> Run() {
+    CRUCIBLE_ASSIGN(toolchain_, ChosenToolchain(options_));
     CRUCIBLE_ASSIGN(signals_, RunnerSignals::Block());
     queued_ms_ = SystemClock().UnixMs();
     started_waiting_ms_ = QueueNowMs();
-    job_ = "j" + RandomHex(5);
+    job_ = options_.job_id.empty() ? "j" + RandomHex(5) : options_.job_id;
     nonce_ = RandomHex(16);
     CRUCIBLE_TRY(FindDevices());
     CRUCIBLE_TRY(ReadTokens());
@@ -89,17 +53,7 @@ class Runner {
       for (const Token& token : tokens_)
         if (token.device == devices_[i].id) return RunInside(i, token);
     CRUCIBLE_TRY(CheckOrder());
-    CRUCIBLE_TRY(WaitForTurn());
-    if (no_turn_) {
-      JobRow row = RowOf(MakeRecord());
-      row.started_ms.reset();
-      row.ended_ms = SystemClock().UnixMs();
-      row.exit_code = no_turn_->exit_code;
-      row.outcome = no_turn_->outcome;
-      books_.Ended(row);
-      return no_turn_->exit_code;
-    }
-    return RunAsHolder();
+    return TakeTurn();
   }
 
  private:
@@ -112,6 +66,7 @@ class Runner {
     }
     CRUCIBLE_ASSIGN(devices_, ResolveDevices(options_.device, nvml_.get(), why));
     CRUCIBLE_ASSIGN(lock_directory_, LockDirectory());
+    CRUCIBLE_TRY(KeepFitting(toolchain_, nvml_.get(), &devices_));
     for (const Device& device : devices_) {
       CRUCIBLE_ASSIGN(DeviceFolder folder, DeviceFolder::Open(lock_directory_, device.id));
       folders_.push_back(std::move(folder));
@@ -153,75 +108,31 @@ class Runner {
     return {};
   }
 
-  Result<> WaitForTurn() {
-    CRUCIBLE_ASSIGN(QueuePlace place,
-                    QueuePlace::Join(lock_directory_, folders_, options_.priority, job_));
-    std::int64_t announce_at_ms = 0;
-    for (;;) {
-      CRUCIBLE_ASSIGN(std::optional<Taken> taken, place.TryTake());
-      if (taken) {
-        device_ = taken->device;
-        lock_ = std::move(taken->lock);
-        return {};
-      }
-      if (announce_at_ms == 0) {  // it will take a while: let `crucible gpu history` know
-        JobRow row = RowOf(MakeRecord());
-        row.started_ms.reset();
-        books_.Queued(row);
-      }
-      const std::int64_t now = QueueNowMs();
-      std::int64_t wait_ms = kRecheckMs;
-      if (options_.queue_limit_ms) {
-        const std::int64_t left = started_waiting_ms_ + *options_.queue_limit_ms - now;
-        if (left <= 0) {
-          Say(fmt::format("gpu_run: the turn did not come within {}; {}",
-                          FormatDuration(*options_.queue_limit_ms), Situation(place)));
-          no_turn_ = NoTurn{kExitQueueLimit, "queue_limit"};
-          return {};
-        }
-        wait_ms = std::min(wait_ms, left);
-      }
-      if (now >= announce_at_ms) {
-        if (!options_.quiet) Say("gpu_run: " + Situation(place));
-        announce_at_ms = now + kAnnounceEveryMs;
-      }
-      if (Sleep(&place, wait_ms)) return {};
-    }
+  Result<int> TakeTurn() {
+    CRUCIBLE_ASSIGN(Turn turn, WaitForTurn({.options = &options_,
+                                            .lock_directory = lock_directory_,
+                                            .devices = &devices_,
+                                            .folders = &folders_,
+                                            .job = job_,
+                                            .since_ms = started_waiting_ms_,
+                                            .signals = &signals_,
+                                            .waiting = [this] { WriteQueuedRow(); }}));
+    device_ = turn.device;
+    lock_ = std::move(turn.lock);
+    if (lock_.valid()) return RunAsHolder();
+    JobRow row = RowOf(MakeRecord());
+    row.started_ms.reset();
+    row.ended_ms = SystemClock().UnixMs();
+    row.exit_code = turn.exit_code;
+    row.outcome = turn.outcome;
+    books_.Ended(row);
+    return turn.exit_code;
   }
 
-  std::string Situation(const QueuePlace& place) {
-    std::string names;
-    for (const Device& device : devices_) names += (names.empty() ? "" : " or ") + device.id;
-    std::string text = "waiting for " + names + ": ";
-    for (std::size_t i = 0; i < folders_.size(); ++i)
-      text += fmt::format("{}{}held by {}", i == 0 ? "" : "; ",
-                          folders_.size() > 1 ? devices_[i].id + " " : "", HolderOf(i));
-    return text + fmt::format("; {} before this call in the queue", place.Ahead());
-  }
-
-  std::string HolderOf(std::size_t i) {
-    std::optional<HolderRecord> record = folders_[i].ReadHolder();
-    if (record && record->released) record.reset();
-    return DescribeHolder(record, SystemClock().UnixMs());
-  }
-
-  // Until a wake, a signal, the death of a holder we come right after, or the time is over.
-  // True when a signal ended the wait.
-  bool Sleep(QueuePlace* place, std::int64_t wait_ms) {
-    std::vector<pollfd> items{{signals_.fd(), POLLIN, 0}};
-    for (const int fd : place->wake_descriptors()) items.push_back({fd, POLLIN, 0});
-    std::vector<UniqueFd> holders;
-    for (const std::size_t i : place->NextInLine()) {
-      const auto record = folders_[i].ReadHolder();
-      if (!record || record->released || !IsAlive(record->runner)) continue;
-      holders.push_back(OpenPidfd(record->runner.pid));
-      if (holders.back().valid()) items.push_back({holders.back().get(), POLLIN, 0});
-    }
-    ::poll(items.data(), items.size(), static_cast<int>(wait_ms));
-    place->DrainWakes();
-    const auto stop = signals_.NextStop();
-    if (stop) no_turn_ = NoTurn{128 + *stop, "cancelled"};
-    return stop.has_value();
+  void WriteQueuedRow() {  // it will take a while: let `crucible gpu history` know
+    JobRow row = RowOf(MakeRecord());
+    row.started_ms.reset();
+    books_.Queued(row);
   }
 
   HolderRecord MakeRecord() const {
@@ -237,7 +148,7 @@ class Runner {
     record.argv = options_.command;
     record.queued_ms = queued_ms_;
     record.limit_ms = options_.limit_ms.value_or(0);
-    record.database = books_.file().string();
+    if (options_.report.empty()) record.database = books_.file().string();
     const std::string mission_folder = Variable("CRUCIBLE_MISSION_DIR");
     if (options_.log || !mission_folder.empty()) {
       const fs::path folder = mission_folder.empty() ? books_.file().parent_path() : fs::path(mission_folder);
@@ -262,8 +173,7 @@ class Runner {
 
   Result<> CheckDeviceIsFree() const {
     if (!devices_[device_].is_gpu || options_.share) return {};
-    const Nvml::Gpu* gpu = nvml_->Find(devices_[device_].id);
-    const std::string foreign = ForeignProcesses(*nvml_, *gpu, kForeignMs);
+    const std::string foreign = ForeignProcesses(*nvml_, devices_[device_].id, kForeignMs);
     if (foreign.empty()) return {};
     return Fail(ErrorKind::kConflict, "start on", devices_[device_].id,
                 "processes outside the queue compute on it: " + foreign,
@@ -276,6 +186,9 @@ class Runner {
     request.limit_ms = options_.limit_ms;
     request.environment = {{kJobVariable, job}, {kNonceVariable, nonce},
                            {kTokenVariable, ToText(tokens_)}};
+    if (toolchain_)
+      request.environment.insert(request.environment.end(), toolchain_->environment.begin(),
+                                 toolchain_->environment.end());
     if (devices_[device_].is_gpu) {
       request.environment.emplace_back("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
       request.environment.emplace_back("CUDA_VISIBLE_DEVICES", devices_[device_].id);
@@ -288,10 +201,15 @@ class Runner {
     HolderRecord record = MakeRecord();
     ClockKeeper clocks(devices_[device_], nvml_.get(), options_.clocks, options_.clock_mhz);
     JobLog log;
-    if (const auto ready = Prepare(record, &clocks, &log); !ready) return Refused(&record, ready.error());
-    record.cgroup = CreateJobCgroup(job_);
+    if (const auto ready = Prepare(record, &clocks, &log); !ready) {
+      if (devices_.size() > 1) return TryAnother(&record, ready.error());
+      return Refused(&record, ready.error());
+    }
+    record.cgroup = JobCgroupPath(job_);
     record.started_ms = SystemClock().UnixMs();
     CRUCIBLE_TRY(folders_[device_].WriteHolder(record));
+    // After the record, so that whoever comes after a crash knows what to remove.
+    if (!MakeJobCgroup(record.cgroup)) record.cgroup.clear();
     tokens_.push_back({record.device, nonce_, record.runner.pid, record.runner.start_ticks});
     JobRow row = RowOf(record);
     JobRequest request = MakeRequest(nonce_, job_);
@@ -300,7 +218,7 @@ class Runner {
     request.err = log.err();
     request.started = [&] {
       log.Start();
-      row.toolchain = ToolchainJson(nvml_ ? nvml_->driver_version() : "", devices_[device_].name);
+      row.toolchain = ToolchainJson(toolchain_, devices_[device_], nvml_.get());
       books_.Started(row);
     };
     if (options_.clocks != ClockPolicy::kOff) request.sample = [&] { clocks.During(); };
@@ -335,6 +253,16 @@ class Runner {
     WakeNext(lock_directory_, folders_[device_]);
   }
 
+  // The device is not fit for a job, and another would do as well: back into the others' queues.
+  Result<int> TryAnother(HolderRecord* record, const Error& error) {
+    Say("gpu_run: " + error.text + "; trying another device");
+    record->released = true;
+    LetGo(*record);
+    devices_.erase(devices_.begin() + static_cast<std::ptrdiff_t>(device_));
+    folders_.erase(folders_.begin() + static_cast<std::ptrdiff_t>(device_));
+    return TakeTurn();
+  }
+
   // The device is not fit for a job: the call fails, and its row says that it did.
   Result<int> Refused(HolderRecord* record, const Error& error) {
     record->released = true;
@@ -359,6 +287,7 @@ class Runner {
     row->drift = DriftVerdict(clocks.report());
     if (row->drift == "gone")
       Say("gpu_run: the GPU stopped answering while the job ran; look at dmesg and nvidia-smi");
+    if (options_.say_clocks) Say("gpu_run: " + DescribeAfter(clocks.report()));
     books_.Ended(*row);
   }
 
@@ -390,6 +319,7 @@ class Runner {
   const RunOptions& options_;
   RunnerSignals signals_;
   std::unique_ptr<Nvml> nvml_;
+  std::optional<Toolchain> toolchain_;
   std::vector<Device> devices_;
   fs::path lock_directory_;
   std::vector<DeviceFolder> folders_;
@@ -398,7 +328,6 @@ class Runner {
   std::int64_t queued_ms_ = 0, started_waiting_ms_ = 0;
   std::size_t device_ = 0;  // index of the one taken
   UniqueFd lock_;
-  std::optional<NoTurn> no_turn_;
   Bookkeeper books_;
 };
 

@@ -116,7 +116,7 @@ std::vector<pid_t> KillSurvivors(const HolderRecord& dead, int timeout_ms) {
   return left;
 }
 
-std::string CreateJobCgroup(const std::string& job) {
+std::string JobCgroupPath(const std::string& job) {
   const std::string mount = CgroupMount();
   if (mount.empty()) return "";
   const std::string own = ReadFile("/proc/self/cgroup").value_or("");
@@ -124,13 +124,14 @@ std::string CreateJobCgroup(const std::string& job) {
   if (line == std::string::npos) return "";
   const std::size_t start = own.find("0::", line) + 3;
   const std::string path = own.substr(start, own.find('\n', start) - start);
-  const std::string cgroup = mount + (path == "/" ? "" : path) + "/crucible-" + job;
-  if (::mkdir(cgroup.c_str(), 0755) != 0) return "";
-  if (::access((cgroup + "/cgroup.kill").c_str(), W_OK) != 0) {
-    ::rmdir(cgroup.c_str());
-    return "";
-  }
-  return cgroup;
+  return mount + (path == "/" ? "" : path) + "/crucible-" + job;
+}
+
+bool MakeJobCgroup(const std::string& cgroup) {
+  if (cgroup.empty() || ::mkdir(cgroup.c_str(), 0755) != 0) return false;
+  if (::access((cgroup + "/cgroup.kill").c_str(), W_OK) == 0) return true;
+  ::rmdir(cgroup.c_str());
+  return false;
 }
 
 void KillCgroup(const std::string& cgroup) {

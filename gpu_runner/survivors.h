@@ -26,8 +26,9 @@ std::vector<pid_t> KillChildren(const std::set<pid_t>& keep, int timeout_ms);
 // Ends what a dead runner's job left. Returns the pids that are still there after `timeout_ms`.
 std::vector<pid_t> KillSurvivors(const HolderRecord& dead, int timeout_ms);
 
-// A cgroup (v2) of the job's own, below this process's; empty where that is not permitted.
-std::string CreateJobCgroup(const std::string& job);
+// Where a cgroup (v2) of the job's own would be, below this process's; empty where there is none.
+std::string JobCgroupPath(const std::string& job);
+bool MakeJobCgroup(const std::string& cgroup);  // false where that is not permitted
 void KillCgroup(const std::string& cgroup);    // every process in it
 void RemoveCgroup(const std::string& cgroup);  // when empty; else it stays for the next to remove
 

@@ -111,6 +111,27 @@ class Reader {
                "write for example \"90s\", \"5m\" or \"1h\"");
   }
 
+  // Not negative, with or without a point.
+  void Amount(const toml::table& table, const std::string& key, double& into) {
+    const toml::node* node = table.get(key);
+    if (node == nullptr) return;
+    const auto value = node->is_number() ? node->value<double>() : std::nullopt;
+    if (!value || !(*value >= 0) || *value > 1e12)
+      Complain(*node, fmt::format("'{}' is not a number from 0", key), "write it without quotes");
+    else
+      into = *value;
+  }
+
+  void Texts(const toml::table& table, const std::string& key, std::vector<std::string>& into) {
+    const toml::node* node = table.get(key);
+    if (node == nullptr) return;
+    const toml::array* words = node->as_array();
+    for (std::size_t i = 0; words != nullptr && i < words->size(); ++i)
+      into.push_back((*words)[i].value_exact<std::string>().value_or(""));
+    if (words == nullptr || std::find(into.begin(), into.end(), "") != into.end())
+      Complain(*node, fmt::format("'{}' is not a list of texts", key), "write [\"…\"]");
+  }
+
   void Bool(const toml::table& table, const std::string& key, bool& into) {
     const toml::node* node = table.get(key);
     if (node == nullptr) return;
@@ -147,25 +168,10 @@ void CheckPlaceholders(Reader& reader, const toml::node& node, const std::string
   }
 }
 
-void ReadAgent(Reader& reader, const toml::table& root, CampaignFile& file) {
-  const toml::table* agent = reader.Table(root, "agent", {"kind", "command", "seed"});
-  if (agent == nullptr) return;
-  reader.Text(*agent, "kind", file.agent_kind);
-  if (file.agent_kind != "proposer" && file.agent_kind != "command")
-    reader.Complain(*agent->get("kind"), fmt::format("unknown agent kind '{}'", file.agent_kind),
-                    Suggestion(file.agent_kind, {"proposer", "command"}));
-  reader.Whole(*agent, "seed", 0, INT64_MAX, file.seed);
-  const toml::node* command = agent->get("command");
-  if (file.agent_kind == "command" && command == nullptr)
-    reader.Complain(*agent, "kind = \"command\" without a 'command'",
-                    "add command = [\"program\", \"{mission}\"]");
-  if (command == nullptr) return;
-  if (file.agent_kind != "command")
-    reader.Complain(*command, fmt::format("'command' with kind = \"{}\"", file.agent_kind),
-                    "write kind = \"command\", or remove it");
-  const toml::array* words = command->as_array();
+void ReadCommand(Reader& reader, const toml::node& command, AgentSettings& settings) {
+  const toml::array* words = command.as_array();
   if (words == nullptr || words->empty()) {
-    reader.Complain(*command, "'command' is not a list of texts", "write [\"program\", \"…\"]");
+    reader.Complain(command, "'command' is not a list of texts", "write [\"program\", \"…\"]");
     return;
   }
   for (const toml::node& node : *words) {
@@ -175,13 +181,105 @@ void ReadAgent(Reader& reader, const toml::table& root, CampaignFile& file) {
       return;
     }
     CheckPlaceholders(reader, node, *word);
-    file.agent_command.push_back(*word);
+    settings.command.push_back(*word);
+  }
+}
+
+void ReadAgent(Reader& reader, const toml::table& root, CampaignFile& file) {
+  const toml::table* agent = reader.Table(
+      root, "agent", {"kind", "command", "profile", "model", "unsandboxed", "seed"});
+  if (agent == nullptr) return;
+  AgentSettings& settings = file.agent;
+  static const std::vector<std::string> kKinds = {"proposer", "command", "llm", "cli"};
+  reader.Text(*agent, "kind", settings.kind);
+  if (std::find(kKinds.begin(), kKinds.end(), settings.kind) == kKinds.end())
+    reader.Complain(*agent->get("kind"), fmt::format("unknown agent kind '{}'", settings.kind),
+                    Suggestion(settings.kind, kKinds));
+  reader.Whole(*agent, "seed", 0, INT64_MAX, file.seed);
+  reader.Bool(*agent, "unsandboxed", settings.unsandboxed);
+  reader.Text(*agent, "profile", settings.profile);
+  reader.Text(*agent, "model", settings.cli_model);
+  const bool cli = settings.kind == "cli";
+  for (const char* key : {"profile", "model"})
+    if (!cli && agent->get(key) != nullptr)
+      reader.Complain(*agent->get(key), fmt::format("'{}' with kind = \"{}\"", key, settings.kind),
+                      "write kind = \"cli\", or remove it (models of kind llm are [[model]] tables)");
+  const toml::node* command = agent->get("command");
+  if (settings.kind == "command" && command == nullptr)
+    reader.Complain(*agent, "kind = \"command\" without a 'command'",
+                    "add command = [\"program\", \"{mission}\"]");
+  if (cli && (command == nullptr) == settings.profile.empty())
+    reader.Complain(*agent, "kind = \"cli\" needs a 'profile' or a 'command', and not both",
+                    "add profile = \"claude\" (or codex, opencode, gemini)");
+  if (command == nullptr) return;
+  if (settings.kind != "command" && !cli)
+    reader.Complain(*command, fmt::format("'command' with kind = \"{}\"", settings.kind),
+                    "write kind = \"command\", or remove it");
+  ReadCommand(reader, *command, settings);
+}
+
+void ReadPrices(Reader& reader, const toml::table& table, CampaignModel& model) {
+  const toml::table* usd =
+      reader.Table(table, "usd", {"input", "output", "cache_read", "cache_write"});
+  if (usd == nullptr) return;
+  reader.Amount(*usd, "input", model.usd_input);
+  reader.Amount(*usd, "output", model.usd_output);
+  reader.Amount(*usd, "cache_read", model.usd_cache_read);
+  reader.Amount(*usd, "cache_write", model.usd_cache_write);
+}
+
+void ReadModels(Reader& reader, const toml::table& root, CampaignFile& file) {
+  const toml::node* node = root.get("model");
+  if (node == nullptr) {
+    if (file.agent.kind == "llm")
+      reader.Complain(root, "kind = \"llm\" without a model", "add [[model]] and name = \"…\"");
+    return;
+  }
+  if (file.agent.kind != "llm")
+    reader.Complain(*node, fmt::format("[[model]] with kind = \"{}\"", file.agent.kind),
+                    "write kind = \"llm\" in [agent], or remove it");
+  const toml::array* tables = node->as_array();
+  if (tables == nullptr) {
+    reader.Complain(*node, "'model' is not a list of tables", "write [[model]]");
+    return;
+  }
+  for (const toml::node& item : *tables) {
+    const toml::table* table = item.as_table();
+    if (table == nullptr) {
+      reader.Complain(item, "'model' is not a list of tables", "write [[model]]");
+      return;
+    }
+    for (const char* key : {"base_url", "key", "api_key"})
+      if (table->get(key) != nullptr)
+        reader.Complain(*table->get(key), fmt::format("'{}' in a campaign file", key),
+                        "keys and addresses come from the environment or $CRUCIBLE_KEY_FILE "
+                        "(docs/llm.md)");
+    reader.AllowKeys(*table, "[[model]]",
+                     {"name", "provider", "key_variable", "weight", "flavours", "usd", "stream",
+                      "max_tokens", "context_tokens"});
+    CampaignModel model;
+    if (!reader.Text(*table, "name", model.name))
+      reader.Complain(*table, "a model without a 'name'", "add name = \"…\"");
+    reader.Text(*table, "provider", model.provider);
+    if (model.provider != "anthropic" && model.provider != "openai")
+      reader.Complain(*table->get("provider"),
+                      fmt::format("unknown provider '{}'", model.provider),
+                      Suggestion(model.provider, {"anthropic", "openai"}));
+    reader.Text(*table, "key_variable", model.key_variable);
+    reader.Amount(*table, "weight", model.weight);
+    reader.Texts(*table, "flavours", model.flavours);
+    reader.Bool(*table, "stream", model.stream);
+    reader.Whole(*table, "max_tokens", 16, 1'000'000, model.max_tokens);
+    reader.Whole(*table, "context_tokens", 1000, 100'000'000, model.context_tokens);
+    ReadPrices(reader, *table, model);
+    file.agent.models.push_back(std::move(model));
   }
 }
 
 void ReadRoot(Reader& reader, const toml::table& root, const fs::path& path, CampaignFile& file) {
   reader.AllowKeys(root, "the campaign file",
-                   {"name", "target", "branch", "agents", "budget", "mission", "agent", "merge"});
+                   {"name", "target", "branch", "agents", "budget", "mission", "agent", "merge",
+                    "model"});
   if (!reader.Text(root, "name", file.name))
     reader.Complain(root, "'name' is missing", "add name = \"…\"");
   else if (!IsName(file.name))
@@ -209,16 +307,32 @@ Result<CampaignFile> Parse(const std::string& text, const fs::path& path, bool t
   file.file = fs::absolute(path).lexically_normal();
   ReadRoot(reader, root, path, file);
   constexpr std::int64_t kMost = 1'000'000;
-  if (const auto* budget = reader.Table(root, "budget", {"wall", "missions", "idle_missions"})) {
+  if (const auto* budget =
+          reader.Table(root, "budget", {"wall", "missions", "idle_missions", "tokens", "usd",
+                                        "device_seconds"})) {
+    reader.Whole(*budget, "tokens", 0, INT64_MAX, file.tokens);
+    reader.Amount(*budget, "usd", file.usd);
+    reader.Amount(*budget, "device_seconds", file.device_seconds);
     reader.Duration(*budget, "wall", file.wall_ms);
     reader.Whole(*budget, "missions", 0, kMost, file.missions);
     reader.Whole(*budget, "idle_missions", 0, kMost, file.idle_missions);
   }
-  if (const auto* mission = reader.Table(root, "mission", {"wall", "experiments"})) {
+  if (const auto* mission = reader.Table(
+          root, "mission", {"wall", "experiments", "turns", "tokens", "usd", "device_seconds",
+                            "format_errors", "idle_turns", "silence"})) {
+    AgentBudget& of_agent = file.agent.budget;
+    reader.Whole(*mission, "turns", 0, kMost, of_agent.turns);
+    reader.Whole(*mission, "tokens", 0, INT64_MAX, of_agent.tokens);
+    reader.Amount(*mission, "usd", of_agent.usd);
+    reader.Amount(*mission, "device_seconds", of_agent.device_seconds);
+    reader.Whole(*mission, "format_errors", 1, kMost, of_agent.format_errors);
+    reader.Whole(*mission, "idle_turns", 0, kMost, of_agent.idle_turns);
+    reader.Duration(*mission, "silence", of_agent.silence_ms);
     reader.Duration(*mission, "wall", file.mission_wall_ms);
     reader.Whole(*mission, "experiments", 1, kMost, file.mission_experiments);
   }
   ReadAgent(reader, root, file);
+  ReadModels(reader, root, file);
   if (const auto* merge = reader.Table(root, "merge", {"approve"}))
     reader.Bool(*merge, "approve", file.approve);
   std::error_code ignored;

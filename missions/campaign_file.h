@@ -8,13 +8,29 @@
 //   wall = "5m"                      # no new mission after this; running ones end in state `budget`
 //   missions = 8                     # at most (0: no limit)
 //   idle_missions = 3                # stop after so many in a row that landed nothing
+//   usd = 20.0                       # no new mission once so much was spent (0: no limit); tokens,
+//                                    # device_seconds likewise
 //   [mission]
 //   wall = "90s"                     # of one mission
 //   experiments = 6                  # of one mission
+//   turns = 60                       # of a model, and so on: tokens, usd, device_seconds,
+//                                    # format_errors, idle_turns, silence (AgentBudget)
 //   [agent]
 //   kind = "proposer"                # proposer | command (any program that reads a mission, commits)
-//   command = ["…"]                  # kind = command only; {mission} {worktree} {bin} replaced
+//                                    # | llm (a model with crucible's tools) | cli (a program such as
+//                                    # claude, given the mission on stdin)
+//   command = ["…"]                  # kind = command or cli; {mission} {worktree} {bin} replaced
+//   profile = "claude"               # kind = cli: instead of a command
+//   model = "…"                      # kind = cli: passed on to the program
+//   unsandboxed = false              # true: without bubblewrap
 //   seed = 1                         # 0: from the clock, and recorded
+//   [[model]]                        # kind = llm: at least one; no key, no address (docs/llm.md)
+//   name = "…"
+//   provider = "anthropic"           # anthropic | openai
+//   weight = 1.0
+//   flavours = ["kernel"]            # missions it takes; none: any
+//   usd = { input = 3.0, output = 15.0, cache_read = 0.3, cache_write = 3.75 }   # a million tokens
+//   stream, max_tokens, context_tokens, key_variable
 //   [merge]
 //   approve = false                  # true: a person approves each merge
 #pragma once
@@ -25,6 +41,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "missions/agent_settings.h"
 
 namespace crucible {
 
@@ -37,8 +54,9 @@ struct CampaignFile {
   int idle_missions = 0;                        // 0: never stop for that
   std::int64_t mission_wall_ms = 600'000;
   int mission_experiments = 12;
-  std::string agent_kind = "proposer";
-  std::vector<std::string> agent_command;
+  std::int64_t tokens = 0;                      // of all missions together; 0: no limit
+  double usd = 0, device_seconds = 0;
+  AgentSettings agent;
   std::uint64_t seed = 0;
   bool approve = false;
 };

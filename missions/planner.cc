@@ -55,6 +55,8 @@ class Planner {
                          (mission.state == "ended" && mission.merge_outcome.empty());
       if (mine && works) taken_.insert(mission.cases.begin(), mission.cases.end());
       if (!mine) continue;
+      if (mission.state != "planned")
+        taken_up_.insert(mission.cases.begin(), mission.cases.end());
       const auto settings = nlohmann::json::parse(mission.settings, nullptr, false);
       if (settings.is_object() && settings.contains("retry") && settings["retry"].is_array())
         for (const auto& key : settings["retry"])
@@ -125,8 +127,27 @@ class Planner {
         });
   }
 
-  std::optional<MissionPlan> MostPromising() {
-    const std::vector<std::size_t> order = FreeCases();
+  // Every case has its turn before one has a second.
+  std::optional<MissionPlan> NotTakenUp() {
+    std::vector<std::size_t> order = FreeCases();
+    std::erase_if(order, [&](std::size_t index) {
+      return taken_up_.contains(in_.target->cases[index].name);
+    });
+    return Best(order);
+  }
+
+  std::optional<MissionPlan> MostPromising() { return Best(FreeCases()); }
+
+  std::string WhyNot() const {
+    std::string text = fmt::format("every case of {} is being worked on", in_.target->name);
+    if (in_.target->cases.empty()) text = fmt::format("{} has no cases", in_.target->name);
+    return notes_.empty() ? text : text + "; " + notes_;
+  }
+
+ private:
+  void Note(const std::string& note) { notes_ += (notes_.empty() ? "" : "; ") + note; }
+
+  std::optional<MissionPlan> Best(const std::vector<std::size_t>& order) const {
     if (order.empty()) return std::nullopt;
     const std::size_t best = order.front();
     MissionPlan plan;
@@ -138,15 +159,6 @@ class Planner {
                               scores_[order[1]].value);
     return plan;
   }
-
-  std::string WhyNot() const {
-    std::string text = fmt::format("every case of {} is being worked on", in_.target->name);
-    if (in_.target->cases.empty()) text = fmt::format("{} has no cases", in_.target->name);
-    return notes_.empty() ? text : text + "; " + notes_;
-  }
-
- private:
-  void Note(const std::string& note) { notes_ += (notes_.empty() ? "" : "; ") + note; }
 
   // Indices of the cases nobody works on, the largest score first, ties in the file's order.
   std::vector<std::size_t> FreeCases() const {
@@ -250,7 +262,7 @@ class Planner {
   }
 
   const PlannerInput& in_;
-  std::set<std::string> taken_, retried_, superseded_;
+  std::set<std::string> taken_, taken_up_, retried_, superseded_;
   std::vector<Score> scores_;  // in the order of the target's cases
   std::string notes_;
 };
@@ -263,6 +275,7 @@ std::optional<MissionPlan> PlanNext(const PlannerInput& input, const std::string
   Planner planner(input);
   std::optional<MissionPlan> plan = planner.Added();
   if (!plan) plan = planner.Retest();
+  if (!plan) plan = planner.NotTakenUp();
   if (!plan) plan = planner.Requeued();
   if (!plan) plan = planner.MostPromising();
   if (plan && plan->flavour.empty()) plan->flavour = default_flavour;

@@ -3,8 +3,9 @@
 // The policy, in order (docs/walkthrough.md shows one choice made by it):
 //   1. missions a person added and that wait;
 //   2. rejections up for a retest because a condition changed;
-//   3. inconclusive experiments that were re-queued, on a case nobody works on now;
-//   4. the case with the largest score: room x staleness. room = log(newest / floor) where a floor is
+//   3. a case that no mission of this campaign has taken up, the one with the largest score;
+//   4. inconclusive experiments that were re-queued, on a case nobody works on now;
+//   5. the case with the largest score: room x staleness. room = log(newest / floor) where a floor is
 //      known, else log(newest / best peer) where positive, else 0.1; staleness = 1 + missions
 //      that ended since its bar last moved; halved for each recent mission on it that landed nothing.
 // A case that a running mission claims is not given out twice. Ties go to the target file's order.

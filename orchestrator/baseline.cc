@@ -105,7 +105,7 @@ Result<std::string> KernelGeneration(const BaselineContext& context, const std::
 }
 
 Result<> MeasureMain(const BaselineContext& context, Store* store, const std::string& commit,
-                     const std::string& key, const std::string& campaign) {
+                     const std::string& key, const std::string& campaign, MeasureFor purpose) {
   CRUCIBLE_ASSIGN(const Arm arm, BaselineArm(context, commit));
   JudgeRequest request;
   request.op = "measure";
@@ -141,6 +141,7 @@ Result<> MeasureMain(const BaselineContext& context, Store* store, const std::st
   for (const CaseResult& item : report.cases) {
     if (!item.after_us) continue;
     numbers.push_back(fmt::format("{} {:.1f} us", item.name, *item.after_us));
+    if (purpose == MeasureFor::kBesidePeers) continue;
     points.push_back({context.target->name, item.name, "main", commit, now_ms, *item.after_us,
                       std::nullopt, std::nullopt, true, key, conditions});
   }
@@ -149,7 +150,7 @@ Result<> MeasureMain(const BaselineContext& context, Store* store, const std::st
                       peer.median_us, peer.low_us, peer.high_us, false, key, conditions});
   const std::vector<Entry> floors = FloorEntries(*context.target, campaign, now_ms);
   for (const TargetCase& item : context.target->cases)
-    if (item.floor_us)
+    if (item.floor_us && purpose == MeasureFor::kFirstPoints)
       points.push_back({context.target->name, item.name, "floor", item.floor_why, now_ms,
                         *item.floor_us, std::nullopt, std::nullopt, false, "floor", "{}"});
   entry.summary = fmt::format("{}: {}", commit.substr(0, 12), fmt::join(numbers, ", "));

@@ -29,10 +29,16 @@ Result<Arm> BaselineArm(const BaselineContext& context, const std::string& commi
 Result<std::string> KernelGeneration(const BaselineContext& context, const std::string& commit,
                                      const std::vector<std::string>& cases);
 
-// Measures main's tip and the peers and logs it: an entry, points, floors, today's conditions.
-// `key` identifies the entry, so that a repeated call after a crash adds nothing.
+// What a measurement of main is for.
+enum class MeasureFor {
+  kFirstPoints,   // the bars' first times: they are records until a confirmed run beats them
+  kBesidePeers,   // main and the peers in one run; bars move by confirmed comparisons only
+};
+
+// Measures a commit of main and the peers and logs it: an entry, points, floors, today's
+// conditions. `key` identifies the entry, so that a repeated call after a crash adds nothing.
 Result<> MeasureMain(const BaselineContext& context, Store* store, const std::string& commit,
-                     const std::string& key, const std::string& campaign);
+                     const std::string& key, const std::string& campaign, MeasureFor purpose);
 
 // The conditions of the newest measurement of the target, kept by MeasureMain.
 Result<std::map<std::string, std::string>> KnownConditions(Store* store, const std::string& target);

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/process_identity.h"
 #include "orchestrator/campaign_impl.h"
+#include "orchestrator/prove_harness.h"
 
 namespace crucible {
 namespace {
@@ -20,6 +21,7 @@ using nlohmann::json;
 
 constexpr std::int64_t kPollMs = 100;
 constexpr std::int64_t kStatusEveryMs = 10'000;
+constexpr std::int64_t kSpendEveryMs = 2'000;
 constexpr std::int64_t kLeastFreeBytes = std::int64_t{512} << 20;
 
 volatile sig_atomic_t g_interrupts = 0;
@@ -135,6 +137,7 @@ Result<CampaignSummary> Campaign::Impl::Run() {
   CRUCIBLE_TRY(store.PutCampaign(row));
   Event("", "campaign", fmt::format("campaign {} on {} runs, {} agents", row.name, target.name,
                                     file.agents));
+  CRUCIBLE_TRY(ProveFirst());
   CRUCIBLE_TRY(MeasureFirst());
   for (;;) {
     bool stop_now = false;
@@ -153,7 +156,6 @@ Result<CampaignSummary> Campaign::Impl::Run() {
   if (now && now->state == "paused") state = "paused";
   if (now && now->state == "stopping") state = "stopped";
   if (g_interrupts > 0) state = "interrupted";
-  CRUCIBLE_TRY(End(state, why_draining));
   CRUCIBLE_ASSIGN(const std::vector<MissionRow> missions, store.Missions(row.name));
   CampaignSummary summary{row.name, state};
   summary.why = why_draining;
@@ -162,7 +164,22 @@ Result<CampaignSummary> Campaign::Impl::Run() {
     summary.landed += mission.merge_outcome == "landed";
     summary.experiments += ExperimentsOf(mission.id);
   }
+  // A courtesy to the reader: what was kept stays kept when it fails.
+  if (state == "finished" && summary.landed > 0)
+    if (const auto measured = MeasureLast(); !measured)
+      Event("", "campaign", "main was not measured beside its peers: " + measured.error().text);
+  CRUCIBLE_TRY(End(state, why_draining));
   return summary;
+}
+
+// Nothing is judged by a harness that lets a cheating kernel through.
+Result<> Campaign::Impl::ProveFirst() {
+  CRUCIBLE_ASSIGN(const std::string tip, repository.MainTip());
+  CRUCIBLE_TRY(store.SetCampaignPhase(row.name, "measuring", "running the cheating kernels"));
+  if (progress && !target.exploits.empty())
+    progress("proving the harness: does it catch the target's cheating kernels?");
+  return ProveHarness(Baseline(), &store, tip,
+                      [this](const std::string& text) { Event("", "campaign", text); });
 }
 
 // The first point of every bar, before anything changes.
@@ -173,7 +190,18 @@ Result<> Campaign::Impl::MeasureFirst() {
   if (known) return {};
   CRUCIBLE_TRY(store.SetCampaignPhase(row.name, "measuring", "building and measuring main"));
   if (progress) progress("building main and measuring it, its peers and today's conditions");
-  return MeasureMain(Baseline(), &store, tip, key, row.name);
+  return MeasureMain(Baseline(), &store, tip, key, row.name, MeasureFor::kFirstPoints);
+}
+
+// What was kept, beside the peers in one run: the numbers of the first and of a merge were taken
+// minutes apart, and the machine may have drifted between them.
+Result<> Campaign::Impl::MeasureLast() {
+  CRUCIBLE_ASSIGN(const std::string tip, repository.MainTip());
+  if (target.peers.empty() || g_interrupts > 0) return {};
+  CRUCIBLE_TRY(store.SetCampaignPhase(row.name, "measuring", "main beside its peers"));
+  if (progress) progress("measuring what was kept beside the peers");
+  return MeasureMain(Baseline(), &store, tip, fmt::format("{}.end.{}", id, tip.substr(0, 12)),
+                     row.name, MeasureFor::kBesidePeers);
 }
 
 Result<> Campaign::Impl::FollowControl(bool* stop_now) {
@@ -201,6 +229,11 @@ Result<> Campaign::Impl::FollowControl(bool* stop_now) {
     return mission.state != "planned";
   });
   if (file.missions > 0 && begun >= file.missions) drain("all its missions were started");
+  if (const std::int64_t ms = SystemClock().UnixMs(); ms - last_spend_ms >= kSpendEveryMs) {
+    last_spend_ms = ms;
+    CRUCIBLE_ASSIGN(spent, SpendOf(&store, workspace, row.name));
+    if (const std::string used_up = UsedUp(file, spent); !used_up.empty()) drain(used_up);
+  }
   if (file.idle_missions > 0 && idle_missions >= file.idle_missions)
     drain(fmt::format("{} missions in a row landed nothing", idle_missions));
   return {};
@@ -324,9 +357,10 @@ void Campaign::Impl::ShowStatus() {
   const std::string left =
       row.deadline_ms ? FormatDuration(std::max<std::int64_t>(0, *row.deadline_ms - now)) : "-";
   const std::string text =
-      fmt::format("agents: {}; merging: {}; {} queued; {} left for new missions",
+      fmt::format("agents: {}; merging: {}; {} queued; {} left for new missions{}",
                   running.empty() ? "none" : fmt::format("{}", fmt::join(running, ", ")),
-                  merge ? merge->mission : "nothing", merge_queue.size(), left);
+                  merge ? merge->mission : "nothing", merge_queue.size(), left,
+                  spent.usd > 0 || spent.tokens > 0 ? "; spent " + ToText(spent) : "");
   (void)store.SetCampaignPhase(row.name, draining ? "ending" : "running", text);
   if (progress) progress(text);
 }

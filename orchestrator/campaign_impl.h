@@ -12,6 +12,7 @@
 #include "orchestrator/baseline.h"
 #include "orchestrator/campaign.h"
 #include "orchestrator/repository.h"
+#include "orchestrator/spend.h"
 #include "results_log/conditions.h"
 
 namespace crucible {
@@ -47,10 +48,14 @@ struct Campaign::Impl {
   std::string why_draining;
   std::int64_t last_event = 0;
   std::int64_t last_status_ms = 0;
+  std::int64_t last_spend_ms = 0;
+  Spend spent;                         // looked at now and then
 
   // campaign.cc: the loop.
   Result<CampaignSummary> Run();
+  Result<> ProveFirst();
   Result<> MeasureFirst();
+  Result<> MeasureLast();
   Result<> FollowControl(bool* stop_now);
   Result<> StartMissions();
   Result<> ReapAgents();

@@ -9,6 +9,7 @@
 #include "briefs/brief.h"
 #include "missions/mission_text.h"
 #include "missions/planner.h"
+#include "orchestrator/agents/llm/api_key.h"
 #include "orchestrator/campaign_impl.h"
 
 namespace crucible {
@@ -18,6 +19,16 @@ using nlohmann::json;
 
 // An agent that is done at its deadline still has to write its result.
 constexpr std::int64_t kGraceMs = 20'000;
+
+// What a program said last.
+std::string LastLine(const std::filesystem::path& file) {
+  const auto text = ReadFile(file);
+  if (!text) return "";
+  const std::size_t end = text->find_last_not_of("\n ");
+  if (end == std::string::npos) return "";
+  const std::size_t start = text->rfind('\n', end);
+  return text->substr(start == std::string::npos ? 0 : start + 1, end - (start == std::string::npos ? 0 : start + 1) + 1);
+}
 
 std::string Branch(const std::string& mission) { return "crucible/" + mission; }
 
@@ -50,7 +61,7 @@ Result<bool> Campaign::Impl::StartOne() {
   CRUCIBLE_ASSIGN(input.now, KnownConditions(&store, target.name));
   std::string why_not;
   const auto plan =
-      PlanNext(input, file.agent_kind == "proposer" ? "proposer" : "kernel", &why_not);
+      PlanNext(input, file.agent.kind == "proposer" ? "proposer" : "kernel", &why_not);
   if (!plan) {
     if (agents.empty() && !merge && merge_queue.empty()) {
       draining = true;
@@ -115,6 +126,16 @@ Result<> Campaign::Impl::Launch(MissionRow mission, const std::string& why,
   order.seed = settings.value("seed", std::uint64_t{1}) + std::stoull(mission.id.substr(1));
   order.retry = retry;
   CRUCIBLE_ASSIGN(order.now, ConditionsNow(tip, mission.cases));
+  order.agent = file.agent;
+  for (std::string& word : order.agent.command) {
+    const std::pair<std::string_view, std::string> placeholders[] = {
+        {"{mission}", (workspace.Mission(mission.id) / "mission.md").string()},
+        {"{worktree}", mission.worktree},
+        {"{bin}", workspace.programs.string()}};
+    for (const auto& [name, value] : placeholders)
+      for (std::size_t at = word.find(name); at != std::string::npos; at = word.find(name))
+        word.replace(at, name.size(), value);
+  }
 
   MissionPlan plan;
   plan.flavour = mission.flavour;
@@ -141,22 +162,16 @@ Result<> Campaign::Impl::Launch(MissionRow mission, const std::string& why,
   CRUCIBLE_TRY(WriteMissionOrder(order));
 
   SubprocessSpec spec;
-  if (file.agent_kind == "proposer") {
-    spec.argv = {(workspace.programs / "crucible").string(), "propose",
-                 (workspace.Mission(mission.id) / "mission.json").string()};
-  } else {
-    for (std::string word : file.agent_command) {
-      const std::pair<std::string_view, std::string> placeholders[] = {
-          {"{mission}", (workspace.Mission(mission.id) / "mission.md").string()},
-          {"{worktree}", mission.worktree},
-          {"{bin}", workspace.programs.string()}};
-      for (const auto& [name, value] : placeholders)
-        for (std::size_t at = word.find(name); at != std::string::npos; at = word.find(name))
-          word.replace(at, name.size(), value);
-      spec.argv.push_back(word);
-    }
+  const std::string order_file = (workspace.Mission(mission.id) / "mission.json").string();
+  const std::string crucible = (workspace.programs / "crucible").string();
+  if (file.agent.kind == "command") {
+    spec.argv = order.agent.command;
     spec.directory = mission.worktree;
+  } else {
+    spec.argv = {crucible, file.agent.kind == "proposer" ? "propose" : "agent", order_file};
   }
+  // A model's agent reads its key and drops it; nobody else gets one.
+  if (file.agent.kind == "command" || file.agent.kind == "proposer") spec.unset = KeyVariables();
   spec.environment = workspace.Environment(mission.id, run_nonce);
   spec.out = spec.err = Stdio::kFile;
   spec.log_path = workspace.Mission(mission.id) / "agent.log";
@@ -192,15 +207,18 @@ Result<> Campaign::Impl::EndAgent(RunningAgent* agent) {
   } else {
     mission.outcome = "crashed";
     mission.report = status.ok() ? result.error().text
-                                 : fmt::format("the agent ended with {}", status.Describe());
+                                 : fmt::format("the agent ended with {}: {}", status.Describe(),
+                                               LastLine(workspace.Mission(mission.id) / "agent.log"));
   }
   if (mission.outcome == "candidate" && mission.best_commit.empty()) mission.outcome = "no_change";
   mission.state = "ended";
   mission.ended_ms = SystemClock().UnixMs();
   mission.owner.clear();
-  mission.spend = json{{"wall_ms", *mission.ended_ms - mission.started_ms.value_or(*mission.ended_ms)},
-                       {"experiments", ExperimentsOf(mission.id)}}
-                      .dump();
+  json spend = AgentSpend(workspace.Mission(mission.id));
+  spend["wall_ms"] = *mission.ended_ms - mission.started_ms.value_or(*mission.ended_ms);
+  spend["experiments"] = ExperimentsOf(mission.id);
+  spend["gpu_seconds"] = DeviceSeconds(workspace.LogFile(), mission.id).value_or(0);
+  mission.spend = spend.dump();
   const bool to_merge = !mission.best_commit.empty() && mission.outcome != "pivot" &&
                         mission.outcome != "blocked";
   if (!to_merge) {

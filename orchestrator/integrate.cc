@@ -91,7 +91,8 @@ class Integrator {
     Event("merge", fmt::format("{}: full check, comparison and ratchet of the merged tree",
                                order_.id));
     CRUCIBLE_ASSIGN(JudgeReport report, Gate(baseline, *candidate));
-    if (report.pass) CRUCIBLE_TRY(RatchetAgainstRecords(context, tip, *candidate, &report));
+    if (report.pass || report.verdict == "flagged")
+      CRUCIBLE_TRY(RatchetAgainstRecords(context, tip, *candidate, &report));
     if (!report.pass && !(approved && report.verdict == "flagged"))
       return Decided(Reject(report));
     if (!approved && Held())

@@ -19,7 +19,7 @@
 namespace crucible {
 
 struct JudgeRequest {
-  std::string op;                        // check | compare | ratchet | gate | measure
+  std::string op;                        // check | compare | ratchet | gate | measure | exploits
   const Target* target = nullptr;
   std::optional<Arm> baseline;
   Arm candidate;

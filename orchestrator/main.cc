@@ -10,6 +10,7 @@
 #include "orchestrator/cli/doctor_command.h"
 #include "orchestrator/cli/log_command.h"
 #include "orchestrator/cli/mcp_command.h"
+#include "orchestrator/cli/profile_command.h"
 
 namespace crucible {
 namespace {
@@ -31,9 +32,11 @@ constexpr Command kCommands[] = {
     {"log", LogCommand, "add, show, query, export, import, retest, split, records"},
     {"check", CheckCommand, "build a checkout and run the shared check on it"},
     {"compare", CompareCommand, "build two checkouts and compare them, paired"},
+    {"profile", ProfileCommand, "build a checkout and measure a case's kernels with Nsight Compute"},
     {"dashboard", DashboardCommand, "write (or serve) the progress page"},
     {"gpu", Gpu, "run, status, history, cancel, logs: the device's queue"},
     {"mcp", McpCommand, "serve a mission's tools to an MCP client"},
+    {"agent", AgentCommand, ""},
     {"propose", ProposeCommand, ""},
     {"integrate", IntegrateCommand, ""},
 };

@@ -2,12 +2,23 @@
 # demo.sh: a real campaign in miniature (run by ./dev demo, which builds first).
 #
 # Clones this repository's HEAD to build/demo/crucible, so that your own branches stay where they are,
-# launches missions/campaigns/demo.toml there, and prints what came of it.
+# launches missions/campaigns/demo.toml there, and prints what came of it. With `--agents scripted` the
+# agents are language models with crucible's tools, played by a server on loopback.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 root=$PWD
 place=$root/build/demo
 crucible=$root/build/bin/crucible
+
+campaign=missions/campaigns/demo.toml
+if [ "${1:-}" = --agents ]; then
+  case "${2:-}" in
+    scripted) campaign=missions/campaigns/demo_scripted.toml ;;
+    proposer) ;;
+    *) echo "demo --agents '${2:-}': there are no such agents; use proposer or scripted" >&2; exit 2 ;;
+  esac
+  shift 2
+fi
 
 unset CRUCIBLE_HOME CRUCIBLE_GPU_TOKEN 2>/dev/null || true
 rm -rf "$place"
@@ -28,7 +39,17 @@ cd "$place/crucible"
 git checkout -q --detach
 
 "$crucible" init
-"$crucible" campaign launch missions/campaigns/demo.toml "$@"
+if [ "$campaign" = missions/campaigns/demo_scripted.toml ]; then
+  "$root/build/bin/scripted_server" scripts/scripted_demo.json --port-file "$place/port" \
+    >"$place/scripted_server.log" 2>&1 &
+  server=$!
+  trap 'kill $server 2>/dev/null || true' EXIT
+  for _ in $(seq 100); do [ -s "$place/port" ] && break; sleep 0.1; done
+  ANTHROPIC_BASE_URL=http://127.0.0.1:$(cat "$place/port")
+  ANTHROPIC_API_KEY=sk-scripted-demo   # the server takes no other: nothing is reached without it
+  export ANTHROPIC_BASE_URL ANTHROPIC_API_KEY
+fi
+"$crucible" campaign launch "$campaign" "$@"
 
 echo
 echo "== what was kept =="
@@ -37,6 +58,13 @@ echo
 echo "== what was rejected, and why =="
 "$crucible" log query --kind loss --kind null --kind inconclusive --kind refused --kind crashed --target eigh_cpu
 echo
+if [ "$campaign" = missions/campaigns/demo_scripted.toml ]; then
+  echo "== missions: outcome and spend =="
+  "$crucible" mission list
+  echo
+  echo "a whole transcript: $place/crucible/.crucible/missions/m1/transcript.jsonl"
+  echo
+fi
 echo "== per case =="
 "$crucible" log records --target eigh_cpu
 echo

@@ -16,27 +16,29 @@ struct Words {
   std::int64_t nulls = 100'000, gains = 2'000;
   std::uint64_t seed = 1;
   int threads = 1;
-  double slot_s = 0.1, warm_slot_s = 0.025, start_s = 0.6;
+  Times times;
   std::vector<int> models, rules;
 };
 
 void PrintRow(const Words& words, Method method, const NoiseModel& model) {
-  const Tally null = Simulate(method, model, 0, words.nulls, words.seed, words.threads);
+  const Tally null =
+      Simulate(method, model, 0, words.nulls, words.seed, words.threads, words.times);
   std::string power;
   for (const double gain : {0.005, 0.01, 0.02, 0.2})
-    power += fmt::format(
-        " {:.3f} |",
-        Simulate(method, model, gain, words.gains, words.seed + 1, words.threads).Share());
+    power += fmt::format(" {:.3f} |", Simulate(method, model, gain, words.gains, words.seed + 1,
+                                               words.threads, words.times)
+                                          .Share());
   const double trials = static_cast<double>(null.trials);
-  std::printf("%s\n", fmt::format("| {} | {} | {:.3g} |{} {:.1f} | {:.1f} | {:.3f} | {:.3f} |",
-                                  Describe(method), model.name, kSearch * null.Share(), power,
-                                  null.slots / trials,
-                                  (null.slots * words.slot_s + null.warm_slots * words.warm_slot_s +
-                                   null.pairs * words.start_s) /
-                                      trials,
-                                  static_cast<double>(null.refused) / trials,
-                                  static_cast<double>(null.inconclusive) / trials)
-                          .c_str());
+  std::printf(
+      "%s\n",
+      fmt::format("| {} | {} | {:.3g} |{} {:.1f} | {:.1f} | {:.3f} | {:.3f} |", Describe(method),
+                  model.name, kSearch * null.Share(), power, null.slots / trials,
+                  (null.slots * words.times.slot_s + null.warm_slots * words.times.warm_slot_s +
+                   null.pairs * words.times.start_s) /
+                      trials,
+                  static_cast<double>(null.refused) / trials,
+                  static_cast<double>(null.inconclusive) / trials)
+          .c_str());
   std::fflush(stdout);
 }
 
@@ -52,11 +54,16 @@ int Main(int argc, char** argv) {
   app.add_option("--gains", words.gains, "true gains per power figure")->capture_default_str();
   app.add_option("--seed", words.seed)->capture_default_str();
   app.add_option("--threads", words.threads)->capture_default_str();
-  app.add_option("--slot-seconds", words.slot_s)->capture_default_str();
-  app.add_option("--warm-slot-seconds", words.warm_slot_s, "an unrecorded slot of the burn-in")
+  app.add_option("--slot-seconds", words.times.slot_s)->capture_default_str();
+  app.add_option("--warm-slot-seconds", words.times.warm_slot_s,
+                 "an unrecorded slot of the burn-in")
       ->capture_default_str();
-  app.add_option("--start-seconds", words.start_s, "starting one pair of processes")
+  app.add_option("--start-seconds", words.times.start_s, "starting one pair of processes")
       ->capture_default_str();
+  app.add_option("--screen-seconds", words.times.screen_s, "limit of one case, \"in time\" rows")
+      ->capture_default_str();
+  app.add_option("--confirm-seconds", words.times.confirm_s)->capture_default_str();
+  app.add_option("--claim-seconds", words.times.claim_s)->capture_default_str();
   app.add_option("--models", words.models, "numbers of the noise models, from 0; default: all");
   app.add_option("--rules", words.rules, "numbers of the rules, from 0; default: all");
   CLI11_PARSE(app, argc, argv);
@@ -68,7 +75,9 @@ int Main(int argc, char** argv) {
       kSearch);
   const std::vector<NoiseModel> models = StandardModels();
   const std::vector<Method> methods = {Method::kFastestOfThree, Method::kWinEveryRound,
-                                       Method::kClaim, Method::kSearch, Method::kSearchAndGate};
+                                       Method::kClaim,          Method::kSearch,
+                                       Method::kSearchAndGate,  Method::kClaimInTime,
+                                       Method::kSearchInTime,   Method::kSearchAndGateInTime};
   for (std::size_t k = 0; k < methods.size(); ++k)
     for (std::size_t i = 0; i < models.size(); ++i)
       if (Chosen(words.rules, k) && Chosen(words.models, i)) PrintRow(words, methods[k], models[i]);

@@ -37,7 +37,7 @@ Rule ClaimRule(double minimum_effect) {
   return {.name = "claim",
           .looks = {{11, kPerLook}, {21, kPerLook}, {41, kPerLook}},
           .futility = {{8, 0.7}},
-          .clear = ClearGain{},
+          .clear = {ClearGain{.units = 3, .least = 0.25}, ClearGain{}},
           .minimum_effect = minimum_effect,
           .worth = minimum_effect,
           .most_units = 60};
@@ -47,6 +47,7 @@ Rule ScreenRule(double minimum_effect) {
   return {.name = "screen",
           .looks = {{5, 0.22}},
           .futility = {{3, 0.7}},
+          .clear = {ClearGain{.units = 2, .least = 0.1}},
           .evidence = {.unit = Unit::kRound},
           .needs_interval = false,
           .divides_error = false,  // its errors cost a confirmation, nothing else
@@ -60,7 +61,8 @@ Rule ConfirmRule(double minimum_effect) {
   return {.name = "confirm",
           .looks = {{15, 1.55e-4}, {25, 1.3e-4}, {41, 1.3e-4}},
           .futility = {{5, 0.35}, {10, 0.15}},
-          .clear = ClearGain{.units = 8, .worst_share = 0.6, .counts_as_p = 1e-4},
+          .clear = {ClearGain{.units = 4, .least = 0.2, .worst_share = 0.6, .counts_as_p = 1e-4},
+                    ClearGain{.units = 8, .worst_share = 0.6, .counts_as_p = 1e-4}},
           .minimum_effect = minimum_effect,
           .worth = minimum_effect,
           .most_units = 60};
@@ -86,7 +88,7 @@ Decision Comparison::End(Verdict verdict, Evidence evidence, std::string reason)
 
 std::optional<std::string> Comparison::Unfit(const Evidence& evidence) const {
   if (evidence.throttled > rule_.throttled_share_max * evidence.rounds)
-    return fmt::format("the device was held back (heat or power) in {} of {} rounds",
+    return fmt::format("the device was held back (heat, power or a neighbour) in {} of {} rounds",
                        evidence.throttled, evidence.rounds);
   const double drift_limit =
       std::max(rule_.control_floor, rule_.control_share * std::fabs(evidence.estimate.center));
@@ -126,12 +128,11 @@ int Comparison::NextStop() const {
   if (next_look_ < rule_.looks.size()) stop = rule_.looks[next_look_].units;
   if (next_futility_ < rule_.futility.size())
     stop = std::min(stop, rule_.futility[next_futility_].units);
-  if (rule_.clear && !looked_for_clear_gain_) stop = std::min(stop, rule_.clear->units);
+  if (next_clear_ < rule_.clear.size()) stop = std::min(stop, rule_.clear[next_clear_].units);
   return stop;
 }
 
-std::optional<Decision> Comparison::AtClearGain(const Evidence& evidence) {
-  const ClearGain& clear = *rule_.clear;
+std::optional<Decision> Comparison::AtClearGain(const ClearGain& clear, const Evidence& evidence) {
   const double center = evidence.estimate.center;
   const bool shown = std::all_of(evidence.units.begin(), evidence.units.end(), [&](double d) {
     return d < 0 && d <= clear.worst_share * center;
@@ -153,10 +154,8 @@ std::optional<Decision> Comparison::Add(const Round& round) {
   if (units_tried_ >= NextStop()) {
     const Evidence evidence = Weigh(rounds_, rule_.evidence);
     const int units = static_cast<int>(evidence.units.size());
-    if (rule_.clear && !looked_for_clear_gain_ && units >= rule_.clear->units) {
-      looked_for_clear_gain_ = true;
-      if (auto ended = AtClearGain(evidence)) return ended;
-    }
+    while (next_clear_ < rule_.clear.size() && units >= rule_.clear[next_clear_].units)
+      if (auto ended = AtClearGain(rule_.clear[next_clear_++], evidence)) return ended;
     if (next_look_ < rule_.looks.size() && units >= rule_.looks[next_look_].units) {
       const Look look = rule_.looks[next_look_++];
       if (auto ended = AtLook(look, evidence, next_look_ == rule_.looks.size())) return ended;
@@ -175,8 +174,9 @@ std::optional<Decision> Comparison::Add(const Round& round) {
 Decision Comparison::Finish(const std::string& why) {
   const Evidence evidence = Weigh(rounds_, rule_.evidence);
   if (const auto unfit = Unfit(evidence)) return End(Verdict::kRefused, evidence, *unfit);
-  if (rule_.clear && static_cast<int>(evidence.units.size()) >= rule_.clear->units)
-    if (auto ended = AtClearGain(evidence)) return *ended;
+  for (const ClearGain& clear : rule_.clear)
+    if (static_cast<int>(evidence.units.size()) >= clear.units)
+      if (auto ended = AtClearGain(clear, evidence)) return *ended;
   if (next_look_ < rule_.looks.size() && !evidence.units.empty()) {
     // Time does not know which arm is which, so a last look now is as fair as at its own count.
     if (auto ended = AtLook(rule_.looks.back(), evidence, false);

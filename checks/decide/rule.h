@@ -28,9 +28,10 @@ struct Futility {
   double p_above = 0;
 };
 
-// A gain that needs few rounds: every pair wins, by much, and the worst by a good share of the
-// estimate. Its size is not exact as a look's is, but found by simulation: against normal noise of
-// any width `counts_as_p`, and the least gain keeps it away from noise that takes few values.
+// A gain that needs few units: every one wins, by much, and the worst by a good share of the
+// estimate; the larger the gain, the fewer. Its size is not exact as a look's is, but found by
+// simulation: against normal noise of any width `counts_as_p`, and the least gain keeps it away from
+// noise that takes few values.
 struct ClearGain {
   int units = 6;
   double least = 0.05;             // the estimated gain
@@ -43,7 +44,7 @@ struct Rule {
   std::string name;
   std::vector<Look> looks;         // ascending; past the last one there is no "more"
   std::vector<Futility> futility;  // ascending
-  std::optional<ClearGain> clear;
+  std::vector<ClearGain> clear;    // ascending
   EvidenceOptions evidence;
   bool needs_interval = true;     // accepts only when the interval lies below zero as well
   bool divides_error = true;      // among the cases of one claim (Holm)
@@ -95,14 +96,13 @@ class Comparison {
   std::optional<Decision> AtLook(const Look& look, const Evidence& evidence, bool last);
   Decision WithoutGain(const Evidence& evidence, const std::string& why) const;
   int NextStop() const;
-  std::optional<Decision> AtClearGain(const Evidence& evidence);
+  std::optional<Decision> AtClearGain(const ClearGain& clear, const Evidence& evidence);
   std::optional<std::string> Unfit(const Evidence& evidence) const;
 
   Rule rule_;
   std::vector<Round> rounds_;
-  std::size_t next_look_ = 0, next_futility_ = 0;
+  std::size_t next_look_ = 0, next_futility_ = 0, next_clear_ = 0;
   int units_tried_ = 0;
-  bool looked_for_clear_gain_ = false;
   double p_overall_ = 1;
 };
 

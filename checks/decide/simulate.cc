@@ -49,6 +49,11 @@ void Settle(SimulatedDevice& device, int windows_max) {
   }
 }
 
+double SpentSeconds(const SimulatedDevice& device, const Times& times) {
+  return device.slots() * times.slot_s + device.warm_slots() * times.warm_slot_s +
+         device.pairs() * times.start_s;
+}
+
 // Every trial has its own seed, so threads do not change the result.
 std::uint64_t TrialSeed(std::uint64_t seed, std::int64_t trial) {
   std::uint64_t x = seed * 0x9E3779B97F4A7C15ull + static_cast<std::uint64_t>(trial);
@@ -71,6 +76,12 @@ std::string Describe(Method method) {
       return "ours: screen + confirm";
     case Method::kSearchAndGate:
       return "ours: screen + confirm + gate";
+    case Method::kClaimInTime:
+      return "ours: claim, in time";
+    case Method::kSearchInTime:
+      return "ours: screen + confirm, in time";
+    case Method::kSearchAndGateInTime:
+      return "ours: screen + confirm + gate, in time";
   }
   return "";
 }
@@ -99,12 +110,21 @@ Round SimulateRound(SimulatedDevice& device, int pair) {
   return round;
 }
 
-Decision SimulateComparison(SimulatedDevice& device, const Rule& rule, int rounds_per_pair) {
+Decision SimulateComparison(SimulatedDevice& device, const Rule& rule, int rounds_per_pair,
+                            std::optional<double> limit_s, const Times& times) {
   Comparison comparison(rule);
+  const double start_s = SpentSeconds(device, times);
+  const auto fits = [&](double next_s) {
+    return !limit_s || SpentSeconds(device, times) - start_s + next_s <= *limit_s;
+  };
+  const double round_s = 4 * times.slot_s;
+  const double pair_s = times.start_s + 2 * kLaterWindows * times.warm_slot_s + round_s;
   for (int pair = 0;; ++pair) {
+    if (!fits(pair_s)) return comparison.Finish("the time for this case ran out");
     device.FreshProcesses();
     Settle(device, pair == 0 ? kFirstWindows : kLaterWindows);
     for (int i = 0; i < rounds_per_pair; ++i) {
+      if (!fits(round_s)) return comparison.Finish("the time for this case ran out");
       Round round = SimulateRound(device, pair);
       round.closes_pair = i + 1 == rounds_per_pair;
       if (auto decision = comparison.Add(round)) return *decision;
@@ -112,29 +132,27 @@ Decision SimulateComparison(SimulatedDevice& device, const Rule& rule, int round
   }
 }
 
-Trial Try(Method method, SimulatedDevice& device) {
-  switch (method) {
-    case Method::kFastestOfThree:
-      return TryThreeRounds(device, FastestOfThreeAccepts);
-    case Method::kWinEveryRound:
-      return TryThreeRounds(device, WinEveryRoundAccepts);
-    case Method::kClaim:
-      return TrialOf(SimulateComparison(device, ClaimRule(kMinimumEffect), 1), device);
-    case Method::kSearch:
-    case Method::kSearchAndGate:
-      break;
-  }
-  Trial trial =
-      TrialOf(SimulateComparison(device, ScreenRule(kMinimumEffect), kScreenRoundsPerPair), device);
-  if (trial.accepted)
-    trial = TrialOf(SimulateComparison(device, ConfirmRule(kMinimumEffect), 1), device);
-  if (trial.accepted && method == Method::kSearchAndGate)
-    trial = TrialOf(SimulateComparison(device, ClaimRule(kMinimumEffect), 1), device);
+Trial Try(Method method, SimulatedDevice& device, const Times& times) {
+  if (method == Method::kFastestOfThree) return TryThreeRounds(device, FastestOfThreeAccepts);
+  if (method == Method::kWinEveryRound) return TryThreeRounds(device, WinEveryRoundAccepts);
+  const bool limited = method == Method::kClaimInTime || method == Method::kSearchInTime ||
+                       method == Method::kSearchAndGateInTime;
+  const auto compare = [&](const Rule& rule, int rounds_per_pair, double limit_s) {
+    return TrialOf(SimulateComparison(device, rule, rounds_per_pair,
+                                      limited ? std::optional(limit_s) : std::nullopt, times),
+                   device);
+  };
+  const auto claim = [&] { return compare(ClaimRule(kMinimumEffect), 1, times.claim_s); };
+  if (method == Method::kClaim || method == Method::kClaimInTime) return claim();
+  Trial trial = compare(ScreenRule(kMinimumEffect), kScreenRoundsPerPair, times.screen_s);
+  if (trial.accepted) trial = compare(ConfirmRule(kMinimumEffect), 1, times.confirm_s);
+  const bool gate = method == Method::kSearchAndGate || method == Method::kSearchAndGateInTime;
+  if (trial.accepted && gate) trial = claim();
   return trial;
 }
 
 Tally Simulate(Method method, const NoiseModel& model, double gain, std::int64_t trials,
-               std::uint64_t seed, int threads) {
+               std::uint64_t seed, int threads, const Times& times) {
   std::vector<Tally> parts(static_cast<std::size_t>(std::max(threads, 1)));
   std::vector<std::thread> workers;
   for (std::size_t part = 0; part < parts.size(); ++part) {
@@ -143,7 +161,7 @@ Tally Simulate(Method method, const NoiseModel& model, double gain, std::int64_t
       for (auto i = static_cast<std::int64_t>(part); i < trials;
            i += static_cast<std::int64_t>(parts.size())) {
         SimulatedDevice device(model, gain, TrialSeed(seed, i));
-        const Trial trial = Try(method, device);
+        const Trial trial = Try(method, device, times);
         ++tally.trials;
         tally.accepted += trial.accepted ? 1 : 0;
         tally.refused += trial.verdict == Verdict::kRefused ? 1 : 0;

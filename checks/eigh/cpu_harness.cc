@@ -22,6 +22,7 @@ using Json = nlohmann::json;
 
 // JSON has no infinity: an exact-zero gate that failed is reported as this.
 constexpr double kInfinite = 1e30;
+constexpr int kDriverThreads = 16;  // a CUDA driver may start more while it works
 
 Json MarginsJson(const Margins& margins) {
   const auto finite = [](double value) { return std::min(value, kInfinite); };
@@ -59,26 +60,39 @@ bool AnyUnwritten(const float* values, std::int64_t count) {
 
 Result<GuardedSolver*> CpuHarness::Solver() {
   if (solver_) return solver_.get();
-  // Before the library is loaded, so that its threads inherit the CPU set.
-  CRUCIBLE_TRY(PinToFirstCpus(options_.threads));
+  // Before the worker is started, so that its threads inherit the CPU set.
+  CRUCIBLE_TRY(PinToFirstCpus(options_.worker.threads));
   const int cpus = static_cast<int>(AllowedCpus().size());
-  CRUCIBLE_ASSIGN(CpuLibrary library, LoadCpuLibrary(options_.library, options_.role));
-  // A library may keep one pool: its own threads, or (a peer) one of a library it calls.
-  const int pool = options_.threads + (options_.role == LibraryRole::kPeer ? cpus : 0);
-  solver_ =
-      std::make_unique<GuardedSolver>(std::move(library), options_.threads, pool, SecretSeed());
+  if (options_.worker.cuda && !gpu_) gpu_ = std::make_unique<GpuWatch>();
+  CRUCIBLE_ASSIGN(LibraryWorker worker, LibraryWorker::Start(options_.worker));
+  // A library may keep one pool: its own threads, or (a peer) one of a library it calls. A driver's
+  // threads were there before the first call.
+  const int pool =
+      options_.worker.cuda
+          ? ThreadCount(worker.pid()) + kDriverThreads
+          : options_.worker.threads + (options_.worker.role == LibraryRole::kPeer ? cpus : 0);
+  solver_ = std::make_unique<GuardedSolver>(std::move(worker), options_.worker.threads, pool,
+                                            SecretSeed());
   return solver_.get();
 }
 
 Result<Json> CpuHarness::Hello(const Json& request) {
   CRUCIBLE_TRY(IntegerField(request, "protocol", kHarnessProtocol, kHarnessProtocol));
   CRUCIBLE_ASSIGN(GuardedSolver* const solver, Solver());
-  Json configuration = Json::parse(solver->library().configuration, nullptr, false);
+  Json configuration = Json::parse(solver->worker().configuration(), nullptr, false);
   if (!configuration.is_object())
-    return Fail(ErrorKind::kUsage, "read eigh_cpu_configuration of", options_.library.string(),
-                "it is no JSON object", "return one, such as {\"compiler\":\"…\"}");
+    return Fail(ErrorKind::kUsage, "read eigh_cpu_configuration of",
+                options_.worker.library.string(), "it is no JSON object",
+                "return one, such as {\"compiler\":\"…\"}");
   Json conditions = MachineConditions();
-  conditions["threads"] = std::to_string(options_.threads);
+  const Json theirs = Json::parse(solver->worker().conditions(), nullptr, false);
+  if (theirs.is_object()) conditions.update(theirs);
+  conditions["device"] = conditions.value(gpu_ ? "gpu" : "cpu", "unknown");
+  if (gpu_) {
+    conditions["driver"] = gpu_->driver();
+    conditions["clock"] = "unknown";  // the job's record tells the GPU's
+  }
+  conditions["threads"] = std::to_string(options_.worker.threads);
   conditions["blas"] = fmt::format("OpenBLAS {}", openblas_get_corename());
   conditions["protocol"] = std::to_string(kHarnessProtocol);
   CRUCIBLE_ASSIGN(conditions["harness_sha256"], Sha256HexOfFile("/proc/self/exe"));
@@ -90,7 +104,7 @@ Result<Json> CpuHarness::Hello(const Json& request) {
               {"target", options_.target},
               {"conditions", std::move(conditions)},
               {"configuration", std::move(configuration)},
-              {"library_sha256", solver->library().sha256}};
+              {"library_sha256", solver->worker().sha256()}};
 }
 
 Result<Json> CpuHarness::Check(const Json& request) {
@@ -101,8 +115,8 @@ Result<Json> CpuHarness::Check(const Json& request) {
   Json margins = MarginsJson({});
   std::string reason;
   if (FindFamily(parameters.kind)->finite)
-    reason = SolveAndJudge(solver, parameters, GenerateBatch(parameters, seed, options_.threads),
-                           &margins);
+    reason = SolveAndJudge(solver, parameters,
+                           GenerateBatch(parameters, seed, options_.worker.threads), &margins);
   else
     reason = JudgePoisoned(solver, parameters, seed, &margins);
   return Json{{"pass", reason.empty()},
@@ -118,7 +132,7 @@ std::string CpuHarness::SolveAndJudge(GuardedSolver* solver, const EighCase& par
   if (!report.violation.empty()) return report.violation;
   const Verdict verdict =
       JudgeBatch(parameters.batch, parameters.n, a.data(), answer.eigenvalues.data(),
-                 answer.eigenvectors.data(), answer.info.data(), options_.threads);
+                 answer.eigenvectors.data(), answer.info.data(), options_.worker.threads);
   if (margins != nullptr) *margins = MarginsJson(verdict.margins);
   // An answer that is wrong may only be late: give it a moment, for a better reason.
   const std::string late = solver->LateWrite(answer, verdict.pass ? 0 : 200);
@@ -131,8 +145,8 @@ std::string CpuHarness::JudgePoisoned(GuardedSolver* solver, const EighCase& par
   const std::int64_t poisoned = PoisonedIndex(parameters, seed);
   EighCase clean_parameters = parameters;
   clean_parameters.kind = "dense";
-  const std::vector<float> clean = GenerateBatch(clean_parameters, seed, options_.threads);
-  const std::vector<float> dirty = GenerateBatch(parameters, seed, options_.threads);
+  const std::vector<float> clean = GenerateBatch(clean_parameters, seed, options_.worker.threads);
+  const std::vector<float> dirty = GenerateBatch(parameters, seed, options_.worker.threads);
   Answer want, got;
   for (const auto& [input, answer] : {std::pair{&clean, &want}, std::pair{&dirty, &got}}) {
     const CallReport report = solver->Solve(batch, n, *input, false, answer);
@@ -140,7 +154,7 @@ std::string CpuHarness::JudgePoisoned(GuardedSolver* solver, const EighCase& par
   }
   const Verdict verdict =
       JudgeBatch(batch, n, dirty.data(), got.eigenvalues.data(), got.eigenvectors.data(),
-                 got.info.data(), options_.threads, poisoned);
+                 got.info.data(), options_.worker.threads, poisoned);
   *margins = MarginsJson(verdict.margins);
   if (!verdict.pass) {
     const std::string late = solver->LateWrite(got, 200);

@@ -20,14 +20,14 @@
 
 #include "base/result.h"
 #include "checks/eigh/families.h"
+#include "checks/eigh/gpu_watch.h"
 #include "checks/eigh/guarded_solve.h"
+#include "checks/harness/handover.h"
 
 namespace crucible::eigh {
 
 struct CpuHarnessOptions {
-  std::filesystem::path library;
-  LibraryRole role = LibraryRole::kCandidate;
-  int threads = 1;
+  WorkerOptions worker;
   std::string target = "eigh_cpu";
 };
 
@@ -54,10 +54,16 @@ class CpuHarness {
   std::string JudgePoisoned(GuardedSolver* solver, const EighCase& parameters, std::uint64_t seed,
                             nlohmann::json* margins);
   std::string TimedCall(SlotTimes* times, bool full_gates);
+  // Time that calls were seen to take beyond what they say, and what is believed.
+  struct Missing {
+    double us = 0, limit_us = 0;
+  };
+  static Missing MissingTime(const SlotTimes& times);
 
   CpuHarnessOptions options_;
   std::unique_ptr<GuardedSolver> solver_;
-  std::unique_ptr<ColdCache> cold_;
+  std::unique_ptr<Handover> handover_;
+  std::unique_ptr<GpuWatch> gpu_;  // of a CUDA library alone
   std::unique_ptr<Prepared> prepared_;
 };
 

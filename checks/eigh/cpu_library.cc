@@ -3,9 +3,6 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include "base/hash.h"
-#include "checks/eigh/symbol_policy.h"
-
 namespace crucible::eigh {
 namespace {
 
@@ -19,16 +16,9 @@ Result<Function> Symbol(void* handle, const std::filesystem::path& path, const c
 
 }  // namespace
 
-Result<CpuLibrary> LoadCpuLibrary(const std::filesystem::path& path, LibraryRole role) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored))
-    return Fail(ErrorKind::kNotFound, "load library", path.string(), "there is no such file",
-                "build the arm first");
-  const std::filesystem::path absolute = std::filesystem::absolute(path);
+Result<CpuLibrary> LoadCpuLibrary(const std::filesystem::path& path) {
   CpuLibrary library;
-  CRUCIBLE_ASSIGN(library.sha256, Sha256HexOfFile(absolute));
-  if (role == LibraryRole::kCandidate) CRUCIBLE_TRY(CheckSymbols(absolute));
-  void* handle = ::dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* why = ::dlerror();
     return Fail(ErrorKind::kUsage, "load library", path.string(),

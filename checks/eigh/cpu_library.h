@@ -1,4 +1,5 @@
-// cpu_library.h: one built copy of a CPU kernel, loaded through its C ABI.
+// cpu_library.h: one built copy of a CPU kernel, loaded through its C ABI into this process (the
+// worker's: see library_worker.h).
 //
 //   int         eigh_cpu_abi(void);                      // 1
 //   const char* eigh_cpu_configuration(void);            // JSON text
@@ -21,21 +22,15 @@ namespace crucible::eigh {
 
 inline constexpr int kCpuAbi = 1;
 
-enum class LibraryRole {
-  kCandidate,  // held to the symbol policy
-  kPeer,       // a known library behind the same ABI: may call what it likes
-};
-
 struct CpuLibrary {
   std::size_t (*workspace_bytes)(std::int64_t batch, std::int64_t n, int threads) = nullptr;
   int (*solve)(std::int64_t batch, std::int64_t n, const float* a, float* eigenvalues,
                float* eigenvectors, std::int32_t* info, void* workspace,
                std::size_t workspace_bytes, int threads) = nullptr;
   std::string configuration;  // JSON text, as the library gave it
-  std::string sha256;         // of the file that was loaded
 };
 
-// kNotFound where there is no such file; kUsage where it is no such library.
-Result<CpuLibrary> LoadCpuLibrary(const std::filesystem::path& path, LibraryRole role);
+// kUsage where it is no such library.
+Result<CpuLibrary> LoadCpuLibrary(const std::filesystem::path& path);
 
 }  // namespace crucible::eigh

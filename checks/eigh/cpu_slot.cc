@@ -23,11 +23,23 @@ using Json = nlohmann::json;
 
 constexpr double kInputBytesTarget = 256e6;
 constexpr std::int64_t kMostInputs = 8;
-constexpr double kPrepareFlops = 4e9;
+constexpr double kPrepareFlops = 1.5e9;
 constexpr double kFlopsPerEntryTimesN = 12;  // making, solving and judging: about 12 n^3 a matrix
 // A full sweep of the last-level cache goes before a call (or a slot) this many times as long.
 constexpr std::int64_t kSweepWorth = 5;
-constexpr double kStealLimit = 0.05;  // share of the CPUs that marks a slot as throttled
+// What a call may be seen to take beyond its time: a share of it, its copies out included, and what
+// handing over nothing took, some times over, because a busy machine wakes a process late.
+constexpr double kSeenTolerance = 0.05;
+constexpr double kHandovers = 4;
+constexpr double kSeenResolutionNs = 50'000;
+// A slot is throttled when somebody else had more than this share of the CPUs. The counter's tick is
+// 10 ms, so in a short slot one or two of them say nothing about a share.
+constexpr double kStealLimit = 0.05;
+constexpr std::int64_t kFewestStealTicks = 3;
+// The median is taken over calls that did not wait for a CPU for more than this share of their time,
+// where there are enough of them.
+constexpr double kWaitedShare = 0.01;
+constexpr std::size_t kFewestUndisturbed = 3;
 
 std::int64_t InputCount(const EighCase& c) {
   const double entries = static_cast<double>(c.batch * c.n * c.n);
@@ -60,15 +72,30 @@ struct CpuHarness::Prepared {
 
 struct CpuHarness::SlotTimes {
   std::int64_t budget_ns = 0;
-  std::vector<std::int64_t> call_ns;
-  std::int64_t background_ns = 0;  // CPU time other threads spent between calls
+  std::vector<std::int64_t> call_ns;         // as the worker took them
+  std::vector<std::int64_t> undisturbed_ns;  // of those, the ones that had their CPU throughout
+  std::vector<std::int64_t> seen_ns;         // as seen from here
+  std::vector<std::int64_t> handover_ns;     // of nothing, seen from here
+  std::int64_t background_ns = 0;            // CPU time the worker spent between calls
 };
 
-CpuHarness::CpuHarness(CpuHarnessOptions options) : options_(std::move(options)) {
-  CounterNs();  // calibrated before any code under test is in the process
-}
+CpuHarness::CpuHarness(CpuHarnessOptions options) : options_(std::move(options)) {}
 
 CpuHarness::~CpuHarness() = default;
+
+// The worker's times are taken where the code under test runs. Here each was seen from outside,
+// with the hand-over on top; more than that means that they were made shorter. Judged by the median
+// over the calls said to be the faster half, because those decide the slot's value.
+CpuHarness::Missing CpuHarness::MissingTime(const SlotTimes& times) {
+  const double median = Median(times.call_ns);
+  std::vector<std::int64_t> excess;
+  for (std::size_t i = 0; i < times.call_ns.size(); ++i)
+    if (static_cast<double>(times.call_ns[i]) <= median)
+      excess.push_back(times.seen_ns[i] - times.call_ns[i]);
+  return {
+      Median(excess) / 1e3,
+      (kSeenTolerance * median + kHandovers * Median(times.handover_ns) + kSeenResolutionNs) / 1e3};
+}
 
 Result<Json> CpuHarness::Prepare(const Json& request) {
   CRUCIBLE_ASSIGN(const EighCase parameters, ParseCase(request));
@@ -78,15 +105,15 @@ Result<Json> CpuHarness::Prepare(const Json& request) {
   if (!FindFamily(parameters.kind)->finite)
     return Fail(ErrorKind::kUsage, "prepare", parameters.name,
                 "inputs with NaN or infinity are checked, not timed", "choose another kind");
-  if (!cold_) cold_ = std::make_unique<ColdCache>(LastLevelCacheBytes());
+  if (!handover_) handover_ = std::make_unique<Handover>();
   auto prepared = std::make_unique<Prepared>();
   prepared->parameters = parameters;
   // The request's seed makes the inputs; what happens to them in a call is this process's secret.
   prepared->random = Random(std::stoull(RandomHex(8), nullptr, 16));
   const std::int64_t count = InputCount(parameters);
   for (std::int64_t i = 0; i < count; ++i) {
-    prepared->inputs.push_back(
-        GenerateBatch(parameters, MixKey(seed, static_cast<std::uint64_t>(i)), options_.threads));
+    prepared->inputs.push_back(GenerateBatch(
+        parameters, MixKey(seed, static_cast<std::uint64_t>(i)), options_.worker.threads));
     if (const std::string reason =
             SolveAndJudge(solver, parameters, prepared->inputs.back(), nullptr);
         !reason.empty())
@@ -106,24 +133,31 @@ std::string CpuHarness::TimedCall(SlotTimes* times, bool full_gates) {
   const auto which = static_cast<std::size_t>(p.calls % p.inputs.size());
   MakeVariant(batch, n, p.inputs[which], random.Stream(1), &p.variant);
 
-  const std::int64_t sweep_start = MonotonicNs();
-  cold_->SweepPrivate();
-  // What a full sweep would cost, from what this part of it did. A slot too short to carry one goes
-  // without: its buffers are cold all the same.
-  const std::int64_t sweep_ns = (MonotonicNs() - sweep_start) * cold_->SweepBytesRatio();
+  // A full sweep where the call is long enough to carry it. A slot too short for one goes without:
+  // its buffers are cold all the same.
+  LibraryWorker& worker = solver_->worker();
   const std::int64_t carries_ns =
       times->call_ns.empty() ? std::max(p.last_call_ns, times->budget_ns) : p.last_call_ns;
-  if (!ColdCache::CanFlush() || carries_ns > kSweepWorth * sweep_ns) cold_->Sweep();
+  auto sweep_ns = worker.Sweep(false);
+  if (sweep_ns && carries_ns > kSweepWorth * *sweep_ns) sweep_ns = worker.Sweep(true);
+  if (!sweep_ns)
+    return worker.violation().empty() ? "the worker does not answer" : worker.violation();
 
+  const std::int64_t waited_before = WaitedForCpuNs(worker.pid());
   const CallReport report = solver_->Solve(batch, n, p.variant, /*cold=*/true, &p.answer);
-  const std::int64_t others_before = OtherThreadsCpuNs();
+  const std::int64_t waited_ns = WaitedForCpuNs(worker.pid()) - waited_before;
+  const std::int64_t cpu_before = worker.CpuNs();
   times->call_ns.push_back(report.elapsed_ns);
+  if (static_cast<double>(waited_ns) <= kWaitedShare * static_cast<double>(report.elapsed_ns))
+    times->undisturbed_ns.push_back(report.elapsed_ns);
+  times->seen_ns.push_back(report.seen_ns);
+  times->handover_ns.push_back(handover_->MeasureNs());
   p.last_call_ns = report.elapsed_ns;
   if (!report.violation.empty()) return report.violation;
 
   std::string reason = ProbeBatch(batch, n, p.variant.data(), p.answer.eigenvalues.data(),
                                   p.answer.eigenvectors.data(), p.answer.info.data(),
-                                  random.Stream(2), options_.threads);
+                                  random.Stream(2), options_.worker.threads);
   if (reason.empty() && full_gates) {
     const std::int64_t i = random.Stream(3).Below(batch);
     const SingleThreadedBlas single;
@@ -132,7 +166,7 @@ std::string CpuHarness::TimedCall(SlotTimes* times, bool full_gates) {
                      p.answer.eigenvectors.data() + i * n * n});
     if (!verdict.pass) reason = fmt::format("matrix {} of {}: {}", i, batch, verdict.reason);
   }
-  times->background_ns += OtherThreadsCpuNs() - others_before;
+  times->background_ns += worker.CpuNs() - cpu_before;
   const std::string late = solver_->LateWrite(p.answer, reason.empty() ? 0 : 200);
   return late.empty() ? reason : late;
 }
@@ -148,6 +182,7 @@ Result<Json> CpuHarness::Slot(const Json& request) {
   const std::int64_t start = MonotonicNs();
   const std::int64_t deadline = start + static_cast<std::int64_t>(budget_ms * 1e6);
   const Disturbance before = ReadDisturbance();
+  const bool held_before = gpu_ && gpu_->Throttled();
   SlotTimes times{.budget_ns = deadline - start};
   std::string reason;
   // A call of the first min_calls, so that it is certain to take place.
@@ -162,21 +197,35 @@ Result<Json> CpuHarness::Slot(const Json& request) {
   const std::int64_t sum_ns = std::accumulate(times.call_ns.begin(), times.call_ns.end(), 0ll);
   if (reason.empty() && sum_ns > wall_ns)
     reason = fmt::format("the calls add up to {} ns in a slot of {} ns", sum_ns, wall_ns);
+  if (times.call_ns.empty())  // the library was stopped before its first call
+    return Json{{"calls", 0}, {"median_us", 0.0}, {"verified", false}, {"reason", reason}};
+  const Missing missing = MissingTime(times);
+  if (reason.empty() && missing.us > missing.limit_us)
+    reason = fmt::format(
+        "its times are shorter than what was seen: {:.1f} us a call are missing, "
+        "{:.1f} us at most are the hand-over's",
+        missing.us, missing.limit_us);
   const double capacity_ns =
       static_cast<double>(wall_ns) * static_cast<double>(AllowedCpus().size());
   const double steal = static_cast<double>(during.steal_ticks) * 1e7 / capacity_ns;
+  const bool enough = times.undisturbed_ns.size() >= kFewestUndisturbed;
   return Json{{"calls", times.call_ns.size()},
-              {"median_us", Median(times.call_ns) / 1e3},
+              {"undisturbed", times.undisturbed_ns.size()},
+              {"median_us", Median(enough ? times.undisturbed_ns : times.call_ns) / 1e3},
               {"mean_us", static_cast<double>(sum_ns) / 1e3 / times.call_ns.size()},
               {"min_us", *std::min_element(times.call_ns.begin(), times.call_ns.end()) / 1e3},
               {"wall_us", static_cast<double>(wall_ns) / 1e3},
               {"sum_us", static_cast<double>(sum_ns) / 1e3},
+              {"missing_us", missing.us},
+              {"missing_limit_us", missing.limit_us},
               {"background_us", static_cast<double>(times.background_ns) / 1e3},
               {"steal", steal},
               {"preemptions", during.preemptions},
               {"verified", reason.empty()},
-              {"throttled", steal > kStealLimit || during.thermal_throttles > 0},
-              {"clock", ClockPolicy()},
+              {"throttled", gpu_ ? held_before || gpu_->Throttled()
+                                 : (steal > kStealLimit && during.steal_ticks >= kFewestStealTicks) ||
+                                       during.thermal_throttles > 0},
+              {"clock", gpu_ ? "unknown" : ClockPolicy()},
               {"reason", reason}};
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cfenv>
 #include <cmath>
 #include <cstring>
 #include <thread>
@@ -11,10 +10,6 @@
 #include "checks/eigh/gates.h"
 #include "checks/eigh/random.h"
 #include "checks/harness/machine.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 namespace crucible::eigh {
 namespace {
@@ -34,7 +29,7 @@ void FillWords(std::span<std::byte> bytes, std::uint32_t word) {
 }
 
 template <class T>
-void CopyOut(GuardedBuffer& from, std::vector<T>* to) {
+void CopyOut(std::span<const std::byte> from, std::vector<T>* to) {
   to->resize(from.size() / sizeof(T));
   if (from.size() > 0) std::memcpy(to->data(), from.data(), from.size());
 }
@@ -44,59 +39,63 @@ bool Same(GuardedBuffer& live, const std::vector<T>& copy) {
   return live.size() == 0 || std::memcmp(live.data(), copy.data(), live.size()) == 0;
 }
 
-// Rounding, flush-to-zero and exception masks, without the sticky flags.
-struct FloatMode {
-  int rounding = std::fegetround();
-#if defined(__x86_64__)
-  unsigned control = _mm_getcsr() & 0xffc0u;
-  void Restore() const { _mm_setcsr(control), std::fesetround(rounding); }
-#else
-  void Restore() const { std::fesetround(rounding); }
-#endif
-  bool operator==(const FloatMode&) const = default;
-};
-
-// The process's threads once those that are ending have gone.
-int SettledThreadCount(int limit) {
-  int count = ThreadCount();
+// A process's threads once those that are ending have gone.
+int SettledThreadCount(int pid, int limit) {
+  int count = ThreadCount(pid);
   for (const std::int64_t start = MonotonicNs();
-       count > limit && MonotonicNs() - start < kThreadGraceNs; count = ThreadCount())
+       count > limit && MonotonicNs() - start < kThreadGraceNs; count = ThreadCount(pid))
     std::this_thread::yield();
   return count;
 }
 
 }  // namespace
 
-GuardedSolver::GuardedSolver(CpuLibrary library, int threads, int pool_allowance,
+GuardedSolver::GuardedSolver(LibraryWorker worker, int threads, int pool_allowance,
                              std::uint64_t secret)
-    : library_(std::move(library)),
+    : worker_(std::move(worker)),
       threads_(threads),
-      thread_limit_(ThreadCount() + pool_allowance),
+      thread_limit_(1 + pool_allowance),
       secret_(secret) {
   CPU_ZERO(&cpus_);
   sched_getaffinity(0, sizeof cpus_, &cpus_);
 }
 
-Result<std::size_t> GuardedSolver::WorkspaceBytes(std::int64_t batch, std::int64_t n) const {
-  const std::size_t bytes = library_.workspace_bytes(batch, n, threads_);
+Result<std::size_t> GuardedSolver::WorkspaceBytes(std::int64_t batch, std::int64_t n) {
+  CRUCIBLE_ASSIGN(const std::size_t bytes, worker_.WorkspaceBytes(batch, n));
   if (bytes <= kLargestWorkspace) return bytes;
   return Fail(ErrorKind::kUsage, "lend a workspace for", fmt::format("batch={} n={}", batch, n),
               fmt::format("the library asks for {} bytes", bytes), "at most 16 GiB are lent");
 }
 
-void GuardedSolver::Lend(std::int64_t batch, std::int64_t n, std::size_t workspace_bytes) {
+Result<> GuardedSolver::Lend(std::int64_t batch, std::int64_t n, std::size_t workspace_bytes) {
   if (lent_ && lent_->batch == batch && lent_->n == n && lent_->workspace.size() == workspace_bytes)
-    return;
-  lent_.reset();  // give the old memory back before the new is taken
+    return {};
+  lent_.reset();
+  SharedArena& arena = worker_.arena();
+  arena.GiveAllBack();  // the old memory, before the new is taken
   const auto floats = [](std::int64_t count) { return static_cast<std::size_t>(count) * 4; };
-  lent_.reset(new Lent{batch,
-                       n,
-                       {"the input", floats(batch * n * n), MixKey(secret_, 1)},
-                       {"the eigenvalues", floats(batch * n), MixKey(secret_, 2)},
-                       {"the eigenvectors", floats(batch * n * n), MixKey(secret_, 3)},
-                       {"info", floats(batch), MixKey(secret_, 4)},
-                       {"the workspace", workspace_bytes, MixKey(secret_, 5)}});
+  const auto buffer = [&](const char* name, std::size_t bytes, std::uint64_t key) {
+    return GuardedBuffer(name, bytes, MixKey(secret_, key),
+                         arena.Take(GuardedBuffer::MappedBytes(bytes)));
+  };
+  try {
+    lent_.reset(new Lent{batch, n, buffer("the input", floats(batch * n * n), 1),
+                         buffer("the eigenvalues", floats(batch * n), 2),
+                         buffer("the eigenvectors", floats(batch * n * n), 3),
+                         buffer("info", floats(batch), 4),
+                         buffer("the workspace", workspace_bytes, 5), arena.Take(floats(batch * n)),
+                         arena.Take(floats(batch * n * n)), arena.Take(floats(batch))});
+  } catch (const std::bad_alloc&) {
+    return Fail(ErrorKind::kIo, "lend buffers for", fmt::format("batch={} n={}", batch, n),
+                "the memory shared with the worker is too small for them");
+  }
   secret_ = MixKey(secret_, 6);
+  for (GuardedBuffer* lent :
+       {&lent_->input, &lent_->eigenvalues, &lent_->eigenvectors, &lent_->info, &lent_->workspace})
+    CRUCIBLE_TRY(worker_.Touch(lent->mapping()));
+  for (const auto copy : {lent_->values_copy, lent_->vectors_copy, lent_->info_copy})
+    CRUCIBLE_TRY(worker_.Touch(copy));
+  return {};
 }
 
 void GuardedSolver::PlaceAndPoison(const std::vector<float>& a) {
@@ -113,59 +112,51 @@ void GuardedSolver::PlaceAndPoison(const std::vector<float>& a) {
 
 CallReport GuardedSolver::Solve(std::int64_t batch, std::int64_t n, const std::vector<float>& a,
                                 bool cold, Answer* answer) {
-  CRUCIBLE_CHECK(static_cast<std::int64_t>(a.size()) == batch * n * n, "the input has its shape");
   CallReport report;
-  const Result<std::size_t> workspace_bytes = WorkspaceBytes(batch, n);
-  if (!workspace_bytes.has_value()) {
-    report.violation = workspace_bytes.error().text;
+  const auto broken = [&](const Error& error) {
+    report.violation = worker_.violation().empty() ? error.text : worker_.violation();
     return report;
-  }
-  Lend(batch, n, *workspace_bytes);
+  };
+  const auto workspace_bytes = WorkspaceBytes(batch, n);
+  if (!workspace_bytes.has_value()) return broken(workspace_bytes.error());
+  if (const auto lent = Lend(batch, n, *workspace_bytes); !lent) return broken(lent.error());
   PlaceAndPoison(a);
   Lent& lent = *lent_;
-  if (cold)
-    for (GuardedBuffer* buffer :
-         {&lent.input, &lent.eigenvalues, &lent.eigenvectors, &lent.info, &lent.workspace})
-      ColdCache::Flush(buffer->bytes());
-  const FloatMode mode;
+  SharedArena& arena = worker_.arena();
+  const auto at = [&](GuardedBuffer& buffer) { return arena.OffsetOf(buffer.data()); };
+  const auto reply = worker_.Solve(
+      {batch, n, threads_, cold ? 1 : 0, at(lent.input), at(lent.eigenvalues),
+       at(lent.eigenvectors), at(lent.info), at(lent.workspace),
+       static_cast<std::int64_t>(lent.workspace.size()), arena.OffsetOf(lent.values_copy.data()),
+       arena.OffsetOf(lent.vectors_copy.data()), arena.OffsetOf(lent.info_copy.data()),
+       static_cast<std::int64_t>(secret_ = MixKey(secret_, 7))});
+  if (!reply) return broken(reply.error());
+  CopyOut(lent.values_copy, &answer->eigenvalues);
+  CopyOut(lent.vectors_copy, &answer->eigenvectors);
+  CopyOut(lent.info_copy, &answer->info);
 
-  // The counter is read inside the clock's interval: however the thread is preempted, it can only
-  // measure less, so a clock that shows less than the counter was tampered with.
-  const std::int64_t start = MonotonicNs();
-  const std::int64_t counter_start = CounterNs();
-  const int code = library_.solve(batch, n, reinterpret_cast<const float*>(lent.input.data()),
-                                  reinterpret_cast<float*>(lent.eigenvalues.data()),
-                                  reinterpret_cast<float*>(lent.eigenvectors.data()),
-                                  reinterpret_cast<std::int32_t*>(lent.info.data()),
-                                  lent.workspace.size() > 0 ? lent.workspace.data() : nullptr,
-                                  lent.workspace.size(), threads_);
-  const std::int64_t counter_end = CounterNs();
-  const std::int64_t end = MonotonicNs();
-  // First of all: what a thread still running writes later must not count.
-  CopyOut(lent.eigenvalues, &answer->eigenvalues);
-  CopyOut(lent.eigenvectors, &answer->eigenvectors);
-  CopyOut(lent.info, &answer->info);
-
-  report.elapsed_ns = end - start;
-  const FloatMode mode_after;
-  mode.Restore();
-  report.violation = Inspect(a, code, *answer);
-  if (report.violation.empty() && !(mode == mode_after))
+  report.elapsed_ns = reply->elapsed_ns;
+  report.seen_ns = reply->seen_ns;
+  report.violation = reply->violation;
+  if (report.violation.empty()) report.violation = Inspect(a, reply->code, *answer);
+  if (report.violation.empty() && reply->mode_changed)
     report.violation = "left the floating-point mode changed (rounding or flush-to-zero)";
-  const std::int64_t counter_ns = counter_end - counter_start;
+  const std::int64_t counter_ns = reply->counter_ns;
   if (report.violation.empty() &&
       static_cast<double>(counter_ns - report.elapsed_ns) >
           kClockTolerance * static_cast<double>(counter_ns) + kClockResolutionNs)
     report.violation =
         fmt::format("the clock was tampered with: {} ns by the system's, {} by the processor's",
                     report.elapsed_ns, counter_ns);
+  if (report.violation.empty() && report.elapsed_ns <= 0)
+    report.violation = fmt::format("the call is said to have taken {} ns", report.elapsed_ns);
   return report;
 }
 
 std::string GuardedSolver::Inspect(const std::vector<float>& a, int code,
                                    const Answer& answer) const {
   Lent& lent = *lent_;
-  if (code != 0) return fmt::format("eigh_cpu_solve returned {}", code);
+  if (code != 0) return fmt::format("{} returned {}", worker_.entry(), code);
   for (GuardedBuffer* buffer :
        {&lent.input, &lent.eigenvalues, &lent.eigenvectors, &lent.info, &lent.workspace})
     if (std::string damage = buffer->Damage(); !damage.empty()) return damage;
@@ -176,12 +167,12 @@ std::string GuardedSolver::Inspect(const std::vector<float>& a, int code,
                        LateWrite(answer, 200).empty()
                            ? ""
                            : " when the call returned, but later: it works on after returning");
-  if (const int threads = SettledThreadCount(thread_limit_); threads > thread_limit_)
+  if (const int threads = SettledThreadCount(worker_.pid(), thread_limit_); threads > thread_limit_)
     return fmt::format("left threads behind: the process has {}, at most {} are allowed", threads,
                        thread_limit_);
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
-  sched_getaffinity(0, sizeof cpus, &cpus);
+  sched_getaffinity(worker_.pid(), sizeof cpus, &cpus);
   if (!CPU_EQUAL(&cpus, &cpus_)) return "changed the caller's CPU set";
   return "";
 }

@@ -1,10 +1,11 @@
 // guarded_solve.h: one call of a library that is not trusted.
 //
-// Before each call every buffer gets another address, the outputs and the workspace are poisoned
-// with NaN, canaries lie around everything. The outputs are copied the moment the call returns, so
-// what is judged is what existed then; the input is compared with a copy the library never saw;
-// the thread count, the CPU set and the floating-point mode must be what they were; two independent
-// clocks must agree. Not thread-safe: one call at a time is the point.
+// The library runs in a worker process that shares with this one the buffers of the call and
+// nothing else. Before each call every buffer gets another address, the outputs and the workspace
+// are poisoned with NaN, canaries lie around everything. The outputs are copied the moment the call
+// returns, so what is judged is what existed then; the input is compared with a copy the library
+// never saw; the thread count, the CPU set and the floating-point mode must be what they were; two
+// independent clocks must agree. Not thread-safe: one call at a time is the point.
 #pragma once
 
 #include <sched.h>
@@ -14,8 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "checks/eigh/cpu_library.h"
-#include "checks/harness/cold_cache.h"
+#include "checks/eigh/library_worker.h"
 #include "checks/harness/guarded_buffer.h"
 
 namespace crucible::eigh {
@@ -26,18 +26,19 @@ struct Answer {
 };
 
 struct CallReport {
-  std::int64_t elapsed_ns = 0;
-  std::string violation;  // empty: the library kept the rules of a call
+  std::int64_t elapsed_ns = 0;  // as the worker took it
+  std::int64_t seen_ns = 0;     // as this process saw it, hand-over included
+  std::string violation;        // empty: the library kept the rules of a call
 };
 
 class GuardedSolver {
  public:
   // `secret` drives addresses and canaries. `pool_allowance`: threads a library may keep alive
   // between calls.
-  GuardedSolver(CpuLibrary library, int threads, int pool_allowance, std::uint64_t secret);
+  GuardedSolver(LibraryWorker worker, int threads, int pool_allowance, std::uint64_t secret);
 
   // What the workspace would be; kUsage when it is beyond reason (16 GiB).
-  Result<std::size_t> WorkspaceBytes(std::int64_t batch, std::int64_t n) const;
+  Result<std::size_t> WorkspaceBytes(std::int64_t batch, std::int64_t n);
 
   // Solves `a` (batch n n floats; the caller's copy is never shown to the library). `cold` flushes
   // every buffer first.
@@ -48,21 +49,22 @@ class GuardedSolver {
   // written after it. Waits up to `patience_ms` for a late write.
   std::string LateWrite(const Answer& answer, int patience_ms) const;
 
-  const CpuLibrary& library() const { return library_; }
+  LibraryWorker& worker() { return worker_; }
   int threads() const { return threads_; }
 
  private:
   struct Lent {
     std::int64_t batch, n;
     GuardedBuffer input, eigenvalues, eigenvectors, info, workspace;
+    std::span<std::byte> values_copy, vectors_copy, info_copy;
   };
-  void Lend(std::int64_t batch, std::int64_t n, std::size_t workspace_bytes);
+  Result<> Lend(std::int64_t batch, std::int64_t n, std::size_t workspace_bytes);
   void PlaceAndPoison(const std::vector<float>& a);
   std::string Inspect(const std::vector<float>& a, int code, const Answer& answer) const;
 
-  CpuLibrary library_;
+  LibraryWorker worker_;
   int threads_;
-  int thread_limit_;  // of the process, after any call
+  int thread_limit_;  // of the worker, after any call
   cpu_set_t cpus_;
   std::uint64_t secret_;
   std::unique_ptr<Lent> lent_;

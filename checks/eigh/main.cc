@@ -17,11 +17,14 @@ int main(int argc, char** argv) {
       "Checks and times one CPU eigh library over the harness protocol "
       "(docs/target_protocol.md): JSON Lines on CRUCIBLE_REQUEST_FD / CRUCIBLE_REPLY_FD.",
       "eigh_harness");
-  app.add_option("--library", options.library, "shared library with the ABI of eigh_cpu.h");
-  app.add_option("--threads", options.threads, "threads it may use (default: every allowed CPU)")
+  app.add_option("--library", options.worker.library, "shared library with the ABI of eigh_cpu.h");
+  app.add_option("--threads", options.worker.threads,
+                 "threads it may use (default: every allowed CPU)")
       ->check(CLI::Range(1, 1024))
       ->default_val(static_cast<int>(crucible::AllowedCpus().size()));
   app.add_option("--target", options.target, "the name reported by hello")->capture_default_str();
+  app.add_flag("--cuda", options.worker.cuda,
+               "the library is for the GPU, with the ABI of crucible/eigh.h");
   app.add_flag("--peer", peer, "a peer: exempt from the rule that a kernel does its own work");
   app.add_flag("--families", families, "list the kinds of input matrix and exit");
   try {
@@ -38,13 +41,13 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "eigh_harness: {}\n", error.text);
     return crucible::ExitCode(error);
   };
-  if (options.library.empty()) {
+  if (options.worker.library.empty()) {
     fmt::print(stderr,
                "eigh_harness: read arguments: --library is missing; name the shared "
                "library to check\n");
     return 2;
   }
-  if (peer) options.role = crucible::eigh::LibraryRole::kPeer;
+  if (peer) options.worker.role = crucible::eigh::LibraryRole::kPeer;
   const auto descriptors = crucible::HarnessDescriptorsFromEnvironment();
   if (!descriptors.has_value()) return fail(descriptors.error());
   CpuHarness harness(options);

@@ -105,16 +105,24 @@ std::string ProviderOf(const std::string& symbol) {
   return info.dli_fname;
 }
 
+tl::unexpected<Error> Refuse(const std::filesystem::path& library, const std::string& cause) {
+  return Fail(ErrorKind::kUsage, "admit", library.filename().string(), cause,
+              "a kernel does its own work with the C, C++, OpenMP and maths runtimes alone");
+}
+
 }  // namespace
 
-Result<> CheckSymbols(const std::filesystem::path& library) {
+Result<> CheckNeeded(const std::filesystem::path& library) {
   CRUCIBLE_ASSIGN(const ElfNames names, ReadNames(library));
-  const auto refuse = [&](std::string cause) {
-    return Fail(ErrorKind::kUsage, "admit", library.filename().string(), cause,
-                "a kernel does its own work with the C, C++, OpenMP and maths runtimes alone");
-  };
   for (const std::string& needed : names.needed)
-    if (!IsAllowedLibrary(needed)) return refuse(fmt::format("it needs {}", needed));
+    if (!IsAllowedLibrary(needed)) return Refuse(library, fmt::format("it needs {}", needed));
+  return {};
+}
+
+Result<> CheckSymbols(const std::filesystem::path& library) {
+  CRUCIBLE_TRY(CheckNeeded(library));
+  CRUCIBLE_ASSIGN(const ElfNames names, ReadNames(library));
+  const auto refuse = [&](const std::string& cause) { return Refuse(library, cause); };
   Dl_info self{};
   ::dladdr(reinterpret_cast<void*>(&CheckSymbols), &self);
   for (const std::string& symbol : names.undefined) {

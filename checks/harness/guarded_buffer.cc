@@ -9,7 +9,6 @@ namespace crucible {
 namespace {
 
 constexpr std::size_t kLine = 64;
-constexpr std::size_t kCanaryBytes = 4096;
 constexpr std::size_t kPlaces = 1024;  // different addresses, one line apart
 
 std::size_t RoundUp(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
@@ -23,10 +22,7 @@ std::uint64_t Hash(std::uint64_t x) {
 }  // namespace
 
 GuardedBuffer::GuardedBuffer(std::string name, std::size_t bytes, std::uint64_t secret)
-    : name_(std::move(name)),
-      bytes_(bytes),
-      mapped_bytes_(RoundUp(bytes) + 2 * kCanaryBytes + kPlaces * kLine),
-      secret_(secret) {
+    : name_(std::move(name)), bytes_(bytes), mapped_bytes_(MappedBytes(bytes)), secret_(secret) {
   void* memory = ::mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
@@ -35,7 +31,26 @@ GuardedBuffer::GuardedBuffer(std::string name, std::size_t bytes, std::uint64_t 
   Place();
 }
 
-GuardedBuffer::~GuardedBuffer() { ::munmap(mapping_, mapped_bytes_); }
+GuardedBuffer::GuardedBuffer(std::string name, std::size_t bytes, std::uint64_t secret,
+                             std::span<std::byte> memory)
+    : name_(std::move(name)),
+      bytes_(bytes),
+      mapped_bytes_(MappedBytes(bytes)),
+      mapping_(memory.data()),
+      owned_(false),
+      secret_(secret) {
+  if (memory.size() < mapped_bytes_) throw std::bad_alloc();
+  current_ = mapping_ + kCanaryBytes;
+  Place();
+}
+
+GuardedBuffer::~GuardedBuffer() {
+  if (owned_) ::munmap(mapping_, mapped_bytes_);
+}
+
+std::size_t GuardedBuffer::MappedBytes(std::size_t bytes) {
+  return RoundUp(bytes) + 2 * kCanaryBytes + kPlaces * kLine;
+}
 
 std::uint64_t GuardedBuffer::NextWord() { return Hash(secret_ + ++counter_ * 0x9e3779b97f4a7c15); }
 

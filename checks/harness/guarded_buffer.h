@@ -15,8 +15,14 @@ namespace crucible {
 
 class GuardedBuffer {
  public:
+  static constexpr std::size_t kCanaryBytes = 4096;  // watched on either side
+
   // `secret` seeds the canary bytes and the offsets. `name` is what error texts call it.
   GuardedBuffer(std::string name, std::size_t bytes, std::uint64_t secret);
+  // In memory of the caller's (MappedBytes(bytes) of it), which must outlive the buffer.
+  GuardedBuffer(std::string name, std::size_t bytes, std::uint64_t secret,
+                std::span<std::byte> memory);
+  static std::size_t MappedBytes(std::size_t bytes);
   GuardedBuffer(const GuardedBuffer&) = delete;
   GuardedBuffer& operator=(const GuardedBuffer&) = delete;
   ~GuardedBuffer();
@@ -28,6 +34,7 @@ class GuardedBuffer {
 
   std::byte* data() { return current_; }
   std::span<std::byte> bytes() { return {current_, bytes_}; }
+  std::span<std::byte> mapping() { return {mapping_, mapped_bytes_}; }
   std::size_t size() const { return bytes_; }
 
  private:
@@ -38,6 +45,7 @@ class GuardedBuffer {
   std::size_t bytes_;
   std::size_t mapped_bytes_;
   std::byte* mapping_;
+  bool owned_ = true;
   std::byte* current_;
   std::uint64_t secret_, counter_ = 0;
 };

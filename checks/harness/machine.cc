@@ -114,8 +114,8 @@ std::int64_t LastLevelCacheBytes() {
   return largest;
 }
 
-int ThreadCount() {
-  const std::string stat = Peek("/proc/self/stat");
+int ThreadCount(int pid) {
+  const std::string stat = Peek(pid == 0 ? "/proc/self/stat" : fmt::format("/proc/{}/stat", pid));
   // After the parenthesised name: field 3 is the state, field 20 the number of threads.
   std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') + 1)));
   std::string field;
@@ -145,8 +145,12 @@ Disturbance operator-(const Disturbance& after, const Disturbance& before) {
           after.thermal_throttles - before.thermal_throttles};
 }
 
-std::int64_t OtherThreadsCpuNs() {
-  return ClockNs(CLOCK_PROCESS_CPUTIME_ID) - ClockNs(CLOCK_THREAD_CPUTIME_ID);
+std::int64_t WaitedForCpuNs(int pid) {
+  std::istringstream fields(Peek(pid == 0 ? "/proc/thread-self/schedstat"
+                                          : fmt::format("/proc/{0}/task/{0}/schedstat", pid)));
+  std::int64_t ran = 0, waited = 0;
+  fields >> ran >> waited;
+  return waited;
 }
 
 std::int64_t MonotonicNs() { return ClockNs(CLOCK_MONOTONIC); }

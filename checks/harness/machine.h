@@ -26,8 +26,8 @@ std::string ClockPolicy();
 // Bytes of the largest cache; 0 where the machine does not say.
 std::int64_t LastLevelCacheBytes();
 
-// Live threads of this process.
-int ThreadCount();
+// Live threads of a process, this one by default; 0 when it is gone.
+int ThreadCount(int pid = 0);
 
 // Counters whose growth over an interval says that something else had the machine.
 struct Disturbance {
@@ -38,8 +38,9 @@ struct Disturbance {
 Disturbance ReadDisturbance();
 Disturbance operator-(const Disturbance& after, const Disturbance& before);
 
-// CPU time of the whole process less that of the calling thread.
-std::int64_t OtherThreadsCpuNs();
+// How long a process's first thread (0: the calling thread) has waited for a CPU while it could
+// have run, as the kernel counts it; 0 where it does not.
+std::int64_t WaitedForCpuNs(int pid = 0);
 
 std::int64_t MonotonicNs();
 // The processor's own counter in nanoseconds since the first call; 0 where there is none. A second

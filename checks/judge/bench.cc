@@ -113,7 +113,8 @@ bool Bench::Check(CheckLevel level, const std::vector<std::string>& only) {
   std::string first;
   std::vector<const CheckCase*> chosen;
   for (const CheckCase& check : request_->target.checks)
-    if ((level == CheckLevel::kFull || check.level == CheckLevel::kQuick) &&
+    if (check.level != CheckLevel::kExploits &&
+        (level == CheckLevel::kFull || check.level == CheckLevel::kQuick) &&
         NamedIn(only, check.name))
       chosen.push_back(&check);
   for (std::size_t i = 0; i < chosen.size(); ++i) {

@@ -6,7 +6,8 @@
 namespace crucible::judge {
 namespace {
 
-constexpr int kFewestCalls = 3;  // a median of fewer is no median
+constexpr int kFewestCalls = 3;
+constexpr double kLongCallUs = 30'000;  // one such call averages over what disturbs shorter ones
 constexpr int kUsualCalls = 20;
 constexpr int kMostCalls = 500;
 constexpr int kManyCalls = 200;  // below 50 us one call is mostly timer and launch
@@ -22,8 +23,9 @@ SlotRequest PlanSlot(double call_us, double slot_ms, double time_ms, int rounds)
   const double budget_ms = std::max(kShortestSlotMs, std::min(slot_ms, fits_ms));
   const double calls = 1000 * budget_ms / std::max(call_us, 0.01);
   const double least = call_us < kShortCallUs ? kManyCalls : kUsualCalls;
+  const double fewest = call_us < kLongCallUs ? kFewestCalls : 1;
   return {.budget_ms = budget_ms,
-          .min_calls = static_cast<int>(std::clamp(std::floor(calls), 1.0 * kFewestCalls, least)),
+          .min_calls = static_cast<int>(std::clamp(std::floor(calls), fewest, least)),
           .max_calls = kMostCalls};
 }
 

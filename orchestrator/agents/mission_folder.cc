@@ -28,7 +28,8 @@ Result<> WriteMissionOrder(const MissionOrder& order) {
                        {"deadline_ms", order.deadline_ms},
                        {"seed", order.seed},
                        {"retry", order.retry},
-                       {"now", order.now}};
+                       {"now", order.now},
+                       {"agent", ToJson(order.agent)}};
   return WriteFileAtomically(order.workspace.Mission(order.id) / "mission.json",
                              object.dump(2) + "\n");
 }
@@ -57,6 +58,9 @@ Result<MissionOrder> ReadMissionOrder(const std::filesystem::path& file) {
     object.at("seed").get_to(order.seed);
     object.at("retry").get_to(order.retry);
     object.at("now").get_to(order.now);
+    if (object.contains("agent")) {
+      CRUCIBLE_ASSIGN(order.agent, AgentSettingsFromJson(object["agent"]));
+    }
     return order;
   } catch (const json::exception& error) {
     return Fail(ErrorKind::kUsage, "read mission", file.string(), error.what(),

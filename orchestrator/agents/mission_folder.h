@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "checks/target.h"
+#include "missions/agent_settings.h"
 #include "orchestrator/workspace.h"
 
 namespace crucible {
@@ -33,6 +34,7 @@ struct MissionOrder {
   std::uint64_t seed = 0;
   std::vector<std::string> retry;      // keys of entries to be measured again first
   std::map<std::string, std::string> now;   // today's conditions
+  AgentSettings agent;
 };
 
 Result<> WriteMissionOrder(const MissionOrder& order);

@@ -4,6 +4,11 @@
 // other missions; the worktree and a scratch folder writable; the environment built from nothing; a
 // PID namespace, so that nothing outlives the command. The only way to a device is the broker's
 // socket (gpu_runner/broker.h), bound into the sandbox.
+//
+// Git works for reading (status, diff, log of the own branch): the worktree's own metadata and the
+// object store are bound read-only, other branches' names and the repository's configuration are
+// not. Objects are shared, so what another mission has committed is no secret to who guesses ids.
+// A signal to the command ends the sandbox at once (SIGKILL inside): there is no polite stop.
 #pragma once
 
 #include <filesystem>
@@ -17,18 +22,30 @@
 namespace crucible {
 
 struct SandboxSpec {
-  std::filesystem::path worktree;                 // writable, and the current folder
-  std::filesystem::path scratch;                  // writable; HOME and TMPDIR
-  std::vector<std::filesystem::path> readable;    // bound read-only: programs, main's checkout
-  std::filesystem::path broker_socket;            // empty: no device
-  std::map<std::string, std::string> environment; // the whole of it, beside PATH, HOME, TMPDIR, LANG
+  std::filesystem::path worktree;               // writable, and the current folder
+  std::filesystem::path scratch;                // writable; HOME and TMPDIR
+  std::vector<std::filesystem::path> readable;  // bound read-only: programs, main's checkout
+  std::filesystem::path broker_socket;          // empty: no device
+  // The whole of it, beside PATH, HOME, TMPDIR and LANG.
+  std::map<std::string, std::string> environment;
+  bool devices = false;                // the GPUs' nodes, for a job that gpu_run started with one
+  std::vector<std::string> inherited;  // names whose values come from the start's own environment
 };
+
+// Where a sandbox finds the broker's socket; CRUCIBLE_BROKER says so.
+inline constexpr char kSandboxBroker[] = "/run/crucible/broker";
 
 // kUnavailable with the reason and the next step (install bubblewrap, or `--unsandboxed`) where it
 // does not work; tried by really starting one.
 Result<> SandboxWorks();
 
-// `spec` rewritten so that its argv runs inside. Its directory must lie in the worktree.
+// `spec` rewritten so that its argv runs inside. Its directory (empty: the worktree) must lie in
+// the worktree; its own environment is added to the sandbox's. kUsage when a folder is the system's
+// root or holds the home folder, kNotFound when one is missing. Thread-safe.
 Result<SubprocessSpec> Sandboxed(const SandboxSpec& sandbox, SubprocessSpec spec);
+
+// The same for a job that the mission's broker runs through gpu_run: with the device that
+// gpu_run chose, and with the broker's socket, so that a gpu_run inside the job runs at once.
+Result<SubprocessSpec> SandboxedJob(SandboxSpec sandbox, SubprocessSpec job);
 
 }  // namespace crucible

@@ -1,16 +1,40 @@
-// agent_commands.cc: crucible propose and crucible integrate, the campaign's own child processes.
+// agent_commands.cc: crucible propose, agent and integrate, the campaign's own child processes.
 //
 // They can be run by hand on a mission's folder, which is how a person looks into one.
 #include <fmt/ostream.h>
+#include <signal.h>
 
 #include <CLI/CLI.hpp>
 #include <ostream>
 
+#include "orchestrator/agents/agent_mission.h"
 #include "orchestrator/agents/proposer.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/integrate.h"
 
 namespace crucible {
+namespace {
+
+volatile sig_atomic_t stopped = 0;
+
+}  // namespace
+
+int AgentCommand(const Words& words, std::ostream& out, std::ostream& err) {
+  CLI::App app("Carry out a mission with a model or a command-line agent (started by a campaign)",
+               "crucible agent");
+  std::string file;
+  app.add_option("MISSION_JSON", file, "missions/ID/mission.json")->required();
+  int code = 0;
+  if (!ParseWords(&app, words, out, err, &code)) return code;
+  struct sigaction action {};
+  action.sa_handler = [](int) { stopped = 1; };
+  ::sigaction(SIGTERM, &action, nullptr);
+  ::sigaction(SIGINT, &action, nullptr);
+  const auto ended = RunAgentMission(file, [] { return stopped != 0; });
+  if (!ended) return Report(ended.error(), err);
+  fmt::print(out, "{}\n", *ended);
+  return 0;
+}
 
 int ProposeCommand(const Words& words, std::ostream& out, std::ostream& err) {
   CLI::App app("Carry out a mission with the built-in proposer (started by a campaign)",

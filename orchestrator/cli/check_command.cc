@@ -11,58 +11,14 @@
 #include <ostream>
 
 #include "base/files.h"
-#include "base/hash.h"
 #include "base/subprocess.h"
 #include "checks/report.h"
-#include "orchestrator/baseline.h"
-#include "orchestrator/build_arm.h"
 #include "orchestrator/cli/command.h"
+#include "orchestrator/cli/place.h"
 #include "orchestrator/judge.h"
-#include "orchestrator/repository.h"
 
 namespace crucible {
 namespace {
-
-struct Place {
-  Workspace workspace;
-  Target target;
-  Repository repository;
-};
-
-Result<Place> OpenPlace(const std::string& target_name) {
-  CRUCIBLE_ASSIGN(const Workspace workspace, FindWorkspace());
-  CRUCIBLE_ASSIGN(const std::filesystem::path file, FindTargetFile(target_name));
-  CRUCIBLE_ASSIGN(Target target, LoadTarget(file));
-  CRUCIBLE_ASSIGN(Repository repository, Repository::Open(std::filesystem::current_path()));
-  CRUCIBLE_TRY(PrepareHome(workspace));
-  return Place{workspace, std::move(target), std::move(repository)};
-}
-
-// A folder is built as it stands; anything else is a revision.
-Result<Arm> ArmOf(Place* place, const std::string& folder_or_revision) {
-  std::error_code ignored;
-  const BaselineContext context{&place->workspace, &place->target, &place->repository, ""};
-  if (!std::filesystem::is_directory(folder_or_revision, ignored)) {
-    CRUCIBLE_ASSIGN(const std::string commit, place->repository.Resolve(folder_or_revision));
-    return BaselineArm(context, commit);
-  }
-  const std::filesystem::path source = std::filesystem::canonical(folder_or_revision);
-  CRUCIBLE_ASSIGN(const std::string tip, place->repository.MainTip());
-  CRUCIBLE_ASSIGN(const Arm main, BaselineArm(context, tip));
-  BuildRequest request;
-  request.target = &place->target;
-  request.arm.name = source.filename().string();
-  request.arm.source = source;
-  request.arm.main = main.source;
-  request.arm.build = place->workspace.home / "folder-builds" / Sha256Hex(source.string()).substr(0, 16);
-  request.programs = place->workspace.programs;
-  request.log = place->workspace.home / "folder-builds" / "build.log";
-  if (place->target.build_on_device)
-    request.runner = RunnerPrefix(place->workspace, place->target.device,
-                                  place->target.build_limit_ms, "normal");
-  CRUCIBLE_TRY(MakeDirectories(request.arm.build.parent_path()));
-  return BuildArm(request);
-}
 
 // Runs the judge with its progress on this terminal and prints its answer.
 Result<int> Judge(const Place& place, std::vector<std::string> words, bool as_json,

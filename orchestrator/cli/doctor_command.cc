@@ -10,6 +10,8 @@
 #include "base/paths.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/doctor.h"
+#include "orchestrator/prove_harness.h"
+#include "orchestrator/repository.h"
 
 namespace crucible {
 namespace {
@@ -18,14 +20,59 @@ const char* ToText(Health health) {
   return health == Health::kOk ? "ok" : health == Health::kWarn ? "warn" : "FAIL";
 }
 
+// Builds main and runs every cheating kernel of the target; the table, or its JSON.
+Result<int> ShowExploits(const std::string& target_name, bool as_json, std::ostream& out) {
+  CRUCIBLE_ASSIGN(const Workspace workspace, FindWorkspace());
+  CRUCIBLE_ASSIGN(const std::filesystem::path file, FindTargetFile(target_name));
+  CRUCIBLE_ASSIGN(const Target target, LoadTarget(file));
+  CRUCIBLE_ASSIGN(Repository repository, Repository::Open(std::filesystem::current_path()));
+  CRUCIBLE_TRY(PrepareHome(workspace));
+  CRUCIBLE_ASSIGN(const std::string tip, repository.MainTip());
+  if (target.exploits.empty())
+    return Fail(ErrorKind::kUsage, "run the cheating kernels of", target.name,
+                "it names none", "add [[exploit]] tables (docs/target_protocol.md)");
+  CRUCIBLE_ASSIGN(const HarnessProof proof,
+                  RunExploitSuite({&workspace, &target, &repository, ""}, tip));
+  if (as_json) {
+    nlohmann::json rows = nlohmann::json::array();
+    for (const ExploitRow& row : proof.rows)
+      rows.push_back({{"cheat", row.name},
+                      {"expects", row.expects},
+                      {"seen", row.seen},
+                      {"caught", row.caught}});
+    out << nlohmann::json{{"target", target.name},
+                          {"holds", proof.holds},
+                          {"reason", proof.reason},
+                          {"cheats", std::move(rows)}}
+               .dump(2)
+        << "\n";
+    return proof.holds ? 0 : 1;
+  }
+  fmt::print(out, "{:<22} {:<8} {:<44} {}\n", "cheat", "verdict", "expected reason", "seen reason");
+  for (const ExploitRow& row : proof.rows)
+    fmt::print(out, "{:<22} {:<8} {:<44} {}\n", row.name, row.caught ? "caught" : "MISSED",
+               row.expects, row.seen);
+  fmt::print(out, "{}: {}\n", proof.holds ? "ok" : "FAIL", proof.reason);
+  return proof.holds ? 0 : 1;
+}
+
 }  // namespace
 
 int DoctorCommand(const Words& words, std::ostream& out, std::ostream& err) {
   CLI::App app("Say what of the machine and the repository is ready", "crucible doctor");
   bool as_json = false;
   app.add_flag("--json", as_json, "Print JSON");
+  bool exploits = false;
+  std::string target = "eigh_cpu";
+  app.add_flag("--exploits", exploits,
+               "Run the target's cheating kernels instead: is each caught for its own reason?");
+  app.add_option("--target", target, "… of this target (default: eigh_cpu)");
   int code = 0;
   if (!ParseWords(&app, words, out, err, &code)) return code;
+  if (exploits) {
+    const auto shown = ShowExploits(target, as_json, out);
+    return shown ? *shown : Report(shown.error(), err);
+  }
   const std::vector<Finding> findings =
       Examine(std::filesystem::current_path(), ProgramDirectory());
   if (as_json) {

@@ -12,6 +12,7 @@
 #include <ostream>
 #include <set>
 
+#include "orchestrator/cli/records.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/paths.h"
@@ -284,42 +285,15 @@ Result<int> Split(const Options& options, std::ostream& out) {
   return 0;
 }
 
-json PointJson(const Point& point) {
-  return {{"median_us", point.median_us}, {"time_ms", point.time_ms}, {"commit", point.name},
-          {"record", point.record}, {"entry", point.entry_key}};
-}
-
 Result<int> Records(const Options& options, std::ostream& out) {
   CRUCIBLE_ASSIGN(Store store, Reading(options));
   CRUCIBLE_ASSIGN(const auto points, store.Points(options.target));
-  struct Three { const Point *first = nullptr, *best = nullptr, *newest = nullptr; };
-  std::map<std::pair<std::string, std::string>, Three> cases;
-  for (const Point& point : points) {
-    if (point.kind != "main") continue;
-    Three& three = cases[{point.target, point.case_name}];
-    if (three.first == nullptr) three.first = &point;
-    if (point.record && (three.best == nullptr || point.median_us < three.best->median_us))
-      three.best = &point;
-    three.newest = &point;
-  }
-  json list = json::array();
-  for (const auto& [name, three] : cases) {
-    json item = {{"target", name.first}, {"case", name.second}};
-    Texts words;
-    for (const auto& [label, point] : {std::pair{"first", three.first}, {"best", three.best},
-                                       {"newest", three.newest}}) {
-      item[label] = point == nullptr ? json() : PointJson(*point);
-      words.push_back(point == nullptr
-                          ? fmt::format("{} none", label)
-                          : fmt::format("{} {:.4g} us ({}, {})", label, point->median_us,
-                                        point->name.substr(0, 12), point->entry_key));
-    }
-    list.push_back(item);
-    if (!options.as_json)
-      fmt::print(out, "{:<14} {:<12} {}\n", name.first, name.second, fmt::join(words, "  "));
-  }
-  if (options.as_json) out << Dump(list) << "\n";
-  else if (list.empty()) out << "nothing was measured yet\n";
+  EntryFilter measurements;
+  measurements.target = options.target;
+  measurements.kinds = {EntryKind::kNote};
+  CRUCIBLE_ASSIGN(const auto entries, store.QueryEntries(measurements));
+  const json records = RecordsOf(points, entries);
+  out << (options.as_json ? Dump(records) + "\n" : RecordsText(records));
   return 0;
 }
 

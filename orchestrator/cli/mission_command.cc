@@ -9,9 +9,11 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "orchestrator/agents/mission_folder.h"
+#include "orchestrator/cli/attach.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/integrate.h"
 #include "results_log/store.h"
+#include "orchestrator/spend.h"
 
 namespace crucible {
 namespace {
@@ -47,9 +49,9 @@ int List(Store* store, const std::string& campaign, bool as_json, std::ostream& 
     return 0;
   }
   for (const MissionRow& row : *rows)
-    fmt::print(out, "{:<5} {:<12} {:<10} {:<18} {:<9} {:<11} {}\n", row.id, row.campaign,
+    fmt::print(out, "{:<5} {:<12} {:<10} {:<18} {:<9} {:<11} {:<12} {}\n", row.id, row.campaign,
                row.flavour, fmt::format("{}", fmt::join(row.cases, ",")), row.state, row.outcome,
-               row.merge_outcome);
+               row.merge_outcome, ToText(RecordedSpend(row)));
   return 0;
 }
 
@@ -125,6 +127,10 @@ int MissionCommand(const Words& words, std::ostream& out, std::ostream& err) {
   CLI::App* approve = app.add_subcommand(
       "approve", "Merge what waits for a person; it is judged again on today's main");
   approve->add_option("ID", id, "Mission, e.g. m3")->required();
+  bool no_follow = false;
+  CLI::App* attach = app.add_subcommand("attach", "Follow the transcript of a mission's agent");
+  attach->add_option("ID", id, "Mission, e.g. m3")->required();
+  attach->add_flag("--no-follow", no_follow, "Print what is there and return");
   for (CLI::App* command : {list, show}) command->add_flag("--json", as_json, "Print JSON");
   int code = 0;
   if (!ParseWords(&app, words, out, err, &code)) return code;
@@ -136,6 +142,11 @@ int MissionCommand(const Words& words, std::ostream& out, std::ostream& err) {
   if (list->parsed()) return List(&*store, row.campaign, as_json, out, err);
   if (show->parsed()) return Show(&*store, *workspace, id, as_json, out, err);
   if (add->parsed()) return Add(&*store, row, out, err);
+  if (attach->parsed()) {
+    const auto attached = Attach(&*store, *workspace, id, !no_follow, [] { return false; }, out,
+                                 SystemClock());
+    return attached ? 0 : Report(attached.error(), err);
+  }
   return Approve(*workspace, id, out, err);
 }
 

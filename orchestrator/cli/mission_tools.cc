@@ -6,7 +6,6 @@ namespace crucible {
 namespace {
 
 Result<> AddSandbox(ToolContext* context) {
-#ifdef CRUCIBLE_HAVE_SANDBOX
   CRUCIBLE_TRY(SandboxWorks());
   const MissionOrder& order = context->order;
   SandboxSpec sandbox;
@@ -17,10 +16,6 @@ Result<> AddSandbox(ToolContext* context) {
   context->sandbox = std::move(sandbox);
   context->enter_sandbox = Sandboxed;
   return {};
-#else
-  return Fail(ErrorKind::kUnavailable, "start sandbox for", context->order.id,
-              "this build has none", "use --unsandboxed where that is safe");
-#endif
 }
 
 }  // namespace

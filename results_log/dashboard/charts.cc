@@ -53,6 +53,13 @@ std::string BarRow(const CaseTimes& item) {
       TimeText(item.newest->median_us));
 }
 
+// The distance of the chart's lines: a round number that gives at most six of them.
+double TickOf(double range) {
+  for (const double tick : {0.005, 0.01, 0.02, 0.05, 0.1, 0.2})
+    if (range / tick <= 6) return tick;
+  return 0.5 * std::ceil(range / 3);
+}
+
 struct Step {
   std::int64_t time_ms;
   double ratio;
@@ -121,15 +128,15 @@ std::string Geomean(const DashboardInput& input) {
   const std::int64_t begin = steps.front().time_ms;
   const std::int64_t span = std::max<std::int64_t>(1, std::max(input.now_ms, steps.back().time_ms) - begin);
   const auto x = [&](std::int64_t time_ms) {
-    return 48 + 536.0 * static_cast<double>(time_ms - begin) / static_cast<double>(span);
+    return 48 + 1008.0 * static_cast<double>(time_ms - begin) / static_cast<double>(span);
   };
-  const auto y = [&](double ratio) { return 10 + 150 * (high - ratio) / (high - low); };
-  std::string text = "<svg viewBox=\"0 0 600 190\" role=\"img\" aria-label=\"geometric mean over "
+  const auto y = [&](double ratio) { return 10 + 200 * (high - ratio) / (high - low); };
+  std::string text = "<svg viewBox=\"0 0 1072 240\" role=\"img\" aria-label=\"geometric mean over "
                      "time\">";
-  for (int i = 0; i <= 3; ++i) {
-    const double ratio = low + (high - low) * i / 3;
-    text += fmt::format("<line class=\"axis\" x1=\"48\" x2=\"584\" y1=\"{0:.1f}\" y2=\"{0:.1f}\"/>"
-                        "<text x=\"40\" y=\"{1:.1f}\" text-anchor=\"end\">{2:.2f}</text>",
+  const double tick = TickOf(high - low);
+  for (double ratio = tick * std::ceil(low / tick); ratio <= high; ratio += tick) {
+    text += fmt::format("<line class=\"axis\" x1=\"48\" x2=\"1056\" y1=\"{0:.1f}\" y2=\"{0:.1f}\"/>"
+                        "<text x=\"40\" y=\"{1:.1f}\" text-anchor=\"end\">{2:.3g}</text>",
                         y(ratio), y(ratio) + 4, ratio);
   }
   std::string path = fmt::format("M{:.1f} {:.1f}", x(steps[0].time_ms), y(steps[0].ratio));
@@ -142,7 +149,7 @@ std::string Geomean(const DashboardInput& input) {
   }
   path += fmt::format("H{:.1f}", x(begin + span));
   text += fmt::format("<path class=\"step\" d=\"{}\"/>{}", path, dots);
-  text += fmt::format("<text x=\"48\" y=\"182\">{}</text><text x=\"584\" y=\"182\" "
+  text += fmt::format("<text x=\"48\" y=\"232\">{}</text><text x=\"1056\" y=\"232\" "
                       "text-anchor=\"end\">{}</text></svg>\n",
                       FormatUtc(begin).substr(0, 16), FormatUtc(begin + span).substr(0, 16));
   return text + "<p class=\"dim\">Geometric mean over all cases of newest / first time: lower is "

@@ -50,6 +50,19 @@ std::string Span(const std::optional<std::int64_t>& begin, const std::optional<s
   return FormatDuration(std::max<std::int64_t>(0, end.value_or(now_ms) - *begin));
 }
 
+// "0.184 USD" or "59885 tokens", as far as it is known; a proposer spends neither.
+std::string SpendOf(const MissionRow& mission) {
+  const json spend = json::parse(mission.spend, nullptr, false);
+  if (!spend.is_object()) return "";
+  const auto number = [&](const char* key) {
+    const auto found = spend.find(key);
+    return found != spend.end() && found->is_number() ? found->get<double>() : 0.0;
+  };
+  if (number("usd") > 0) return fmt::format("{:.3g} USD", number("usd"));
+  const double tokens = number("tokens_input") + number("tokens_output");
+  return tokens > 0 ? fmt::format("{:.0f} tokens", tokens) : "";
+}
+
 double Usd(const DashboardInput& input, bool* known) {
   double sum = 0;
   for (const MissionRow& mission : input.missions) {
@@ -123,9 +136,10 @@ std::string Missions(const DashboardInput& input) {
                     Escaped(fmt::format("{}", fmt::join(row->cases, ", "))), Escaped(row->state),
                     Escaped(row->outcome),
                     fmt::format("<span class=\"{}\">{}</span>", state, Escaped(row->merge_outcome)),
-                    Span(row->started_ms, row->ended_ms, input.now_ms), Escaped(row->goal)});
+                    Span(row->started_ms, row->ended_ms, input.now_ms), SpendOf(*row),
+                    Escaped(row->goal)});
   }
-  return Table({"mission", "flavour", "cases", "state", "outcome", "merge", "#time", "~goal"}, rows,
+  return Table({"mission", "flavour", "cases", "state", "outcome", "merge", "#time", "#spent", "~goal"}, rows,
                "No mission was planned yet.");
 }
 

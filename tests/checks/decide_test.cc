@@ -180,6 +180,22 @@ TEST(Claim, AClearGainNeedsSixPairs) {
   EXPECT_EQ(Feed(doubtful, rounds).evidence.units.size(), 11u);
 }
 
+TEST(Claim, AQuarterLessTimeNeedsThreePairs) {
+  Comparison comparison(ClaimRule(0.003));
+  const Decision decision = Feed(comparison, Spread(41, -0.4, 0.05));
+  EXPECT_EQ(decision.verdict, Verdict::kAccepted) << decision.reason;
+  EXPECT_EQ(decision.evidence.units.size(), 3u);
+}
+
+TEST(Confirm, AFifthLessTimeNeedsFourPairsUnlessOneDoubtsIt) {
+  Comparison clear(ConfirmRule(0.003));
+  EXPECT_EQ(Feed(clear, Spread(41, -0.3, 0.05)).evidence.units.size(), 4u);
+  std::vector<Round> rounds = Spread(41, -0.3, 0.05);
+  rounds[1] = RoundOf(-0.1);
+  Comparison doubtful(ConfirmRule(0.003));
+  EXPECT_GE(Feed(doubtful, rounds).evidence.units.size(), 8u);
+}
+
 TEST(Claim, ACertainButTinyGainIsNotAccepted) {
   Comparison comparison(ClaimRule(0.003));
   const Decision decision = Feed(comparison, Spread(41, -0.001, 0.0005));

@@ -140,6 +140,23 @@ TEST_F(Judge, FlagsAGainThatIsTooGood) {
   EXPECT_EQ(report->ExitCode(), 1);
 }
 
+TEST_F(Judge, AFlaggedClaimIsRatchetedBecauseAPersonMayLetItIn) {
+  Request holds = With("time_us 5\ntime_us.large 4000\n");
+  holds.claims = {"small"};
+  const auto held = RunGate(holds);
+  ASSERT_TRUE(held);
+  EXPECT_EQ(held->verdict, Verdict::kFlagged) << held->reason;
+  EXPECT_EQ(held->ExitCode(), 1);
+  ASSERT_EQ(held->cases.size(), 2u);
+  EXPECT_EQ(held->cases[1].role, "ratchet");
+  Request slower = With("time_us 5\ntime_us.large 4400\n");
+  slower.claims = {"small"};
+  const auto rejected = RunGate(slower);
+  ASSERT_TRUE(rejected);
+  EXPECT_EQ(rejected->verdict, Verdict::kRejected) << rejected->reason;
+  EXPECT_THAT(rejected->reason, HasSubstr("ratchet large"));
+}
+
 TEST_F(Judge, RefusesWhenTheBaselineDriftsAgainstItself) {
   Request request = With("time_us 90\ndrift 0.06\n");
   request.baseline = MakeArm("drifting", "time_us 100\ndrift 0.06\n");
@@ -324,7 +341,7 @@ TEST_F(Judge, ExploitsMustBeCaughtEachForItsOwnReason) {
                        const std::string& expects) {
     const Arm arm = MakeArm(name, plan);
     request.target.exploits.push_back(
-        {.name = name, .command = {CRUCIBLE_FAKE_HARNESS, arm.build / "plan"}, .expects = expects});
+        {.name = name, .command = {CRUCIBLE_FAKE_HARNESS, arm.build / "plan"}, .expects = {expects}});
   };
   add("leaves_nan", "mode unverified\n", "holds NaN");
   add("wrong_answer", "mode wrong_check\n", "residual 812");
@@ -344,7 +361,7 @@ TEST_F(Judge, AHarnessThatRejectsEverythingCatchesNoExploits) {
   Request request = With("mode wrong_check\n");
   const Arm arm = MakeArm("cheat", "mode wrong_check\n");
   request.target.exploits = {
-      {.name = "cheat", .command = {CRUCIBLE_FAKE_HARNESS, arm.build / "plan"}, .expects = "812"}};
+      {.name = "cheat", .command = {CRUCIBLE_FAKE_HARNESS, arm.build / "plan"}, .expects = {"812"}}};
   EXPECT_EQ(RunExploits(request)->verdict, Verdict::kCheckFailed);
 }
 

@@ -128,5 +128,47 @@ TEST(Simulate, DoesNotDependOnTheNumberOfThreads) {
   EXPECT_EQ(one.slots, three.slots);
 }
 
+TEST(TimeLimit, EndsAComparisonWithALastLookAndNoRoundBeyondIt) {
+  const Times times;
+  for (const double limit_s : {0.5, 3.0, 12.0, 25.0}) {
+    SimulatedDevice device(Model("noise"), 0.004, kSeed);
+    const double start_s = times.start_s * device.pairs();
+    const Decision decision = SimulateComparison(device, ClaimRule(0.003), 1, limit_s, times);
+    const double spent_s = times.slot_s * device.slots() + times.warm_slot_s * device.warm_slots() +
+                           times.start_s * device.pairs() - start_s;
+    // The first burn-in is longer than a later one, and is not foreseen.
+    EXPECT_LE(spent_s, limit_s + 40 * times.warm_slot_s) << limit_s;
+    if (limit_s < 1) {
+      EXPECT_EQ(device.slots(), 0);
+    }
+  }
+}
+
+TEST(TimeLimit, CostsPowerButNeverMakesFalseAccepts) {
+  Times short_times;
+  short_times.claim_s = short_times.confirm_s = 12;  // ends between two looks
+  const NoiseModel model = Model("noise");
+  const auto share = [&](Method method, double gain, const Times& times) {
+    return Simulate(method, model, gain, 2'000, kSeed, kThreads, times).Share();
+  };
+  const double whole = share(Method::kClaim, 0.005, {});
+  EXPECT_LT(share(Method::kClaimInTime, 0.005, short_times), whole);
+  EXPECT_GT(share(Method::kClaimInTime, 0.02, short_times), 0.9);
+  // One claim's error is 0.01 whatever ends it; 2000 trials scatter by 0.0022.
+  EXPECT_LE(Simulate(Method::kClaimInTime, model, 0, 20'000, kSeed, kThreads, short_times).Share(),
+            0.013);
+  EXPECT_LE(
+      300 * Simulate(Method::kSearchInTime, model, 0, 20'000, kSeed, kThreads, short_times).Share(),
+      0.2);
+}
+
+TEST(TimeLimit, ShowsAsInconclusiveAndNotAsRejected) {
+  Times short_times;
+  short_times.claim_s = 4;  // three pairs: fewer than any look asks for
+  const Tally tally =
+      Simulate(Method::kClaimInTime, Model("noise"), 0.004, 500, kSeed, kThreads, short_times);
+  EXPECT_GT(tally.inconclusive, 450);
+}
+
 }  // namespace
 }  // namespace crucible::decide

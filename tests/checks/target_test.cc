@@ -83,7 +83,7 @@ TEST(Target, ReadsEverythingTheFormatHas) {
   EXPECT_EQ(target->limits.job_limit_ms, 300'000);
   EXPECT_EQ(target->limits.slot_ms, 50);
   ASSERT_EQ(target->exploits.size(), 1u);
-  EXPECT_EQ(target->exploits[0].expects, "stale");
+  EXPECT_EQ(target->exploits[0].expects, std::vector<std::string>{"stale"});
   EXPECT_EQ(target->knobs_file, "kernels/eigh/cpu/knobs.toml");
 }
 

@@ -224,5 +224,50 @@ TEST_F(CampaignTest, OutsideARepositoryEveryCommandSaysSo) {
   EXPECT_NE(run->err.find("git repository"), std::string::npos) << run->err;
 }
 
+// A kernel that does honest work is let through, so a target that calls it a cheat shows a harness
+// that lets a cheat through.
+constexpr char kHonestAsCheat[] =
+    "[[exploit]]\nname = \"honest\"\ncommand = [\"python3\", "
+    "\"{main}/examples/transpose/harness.py\", \"{build}/libtranspose.so\"]\n"
+    "expects = \"anything\"\n\n[limits]\n";
+
+TEST_F(CampaignTest, StartsNothingWhereAHarnessLetsACheatThrough) {
+  Replace("examples/transpose/target.toml", "[limits]\n", kHonestAsCheat);
+  UseScriptAgent("exit 0\n");
+  const std::string before = Git({"rev-parse", "main"});
+  const Captured run = Crucible({"campaign", "launch", "scripted.toml"});
+  EXPECT_FALSE(run.status.ok());
+  EXPECT_NE(run.err.find("trust the harness of transpose: honest: let through"), std::string::npos)
+      << run.err;
+  EXPECT_EQ(Git({"rev-parse", "main"}), before);
+  EXPECT_TRUE(Query({}).empty()) << "something was judged by that harness";
+}
+
+TEST_F(CampaignTest, AProvenHarnessIsNotProvenAgain) {
+  UseScriptAgent("exit 0\n");
+  const Captured first = Crucible({"campaign", "launch", "scripted.toml"});
+  ASSERT_TRUE(first.status.ok()) << first.err;
+  EXPECT_NE(first.err.find("caught all 3 cheating kernels"), std::string::npos) << first.err;
+  Replace("scripted.toml", "name = \"scripted\"", "name = \"again\"");
+  Commit("Name it anew");
+  const Captured second = Crucible({"campaign", "launch", "scripted.toml"});
+  ASSERT_TRUE(second.status.ok()) << second.err;
+  EXPECT_NE(second.err.find("is proven"), std::string::npos) << second.err;
+  EXPECT_EQ(second.err.find("caught all"), std::string::npos) << second.err;
+}
+
+TEST_F(CampaignTest, DoctorShowsEachCheatWithTheReasonItWasCaughtFor) {
+  const std::vector<std::string> words = {"doctor", "--exploits", "--target",
+                                          "examples/transpose/target.toml"};
+  const Captured whole = Crucible(words);
+  EXPECT_TRUE(whole.status.ok()) << whole.err;
+  EXPECT_NE(whole.out.find("works_in_place         caught   changed its input"), std::string::npos)
+      << whole.out;
+  Replace("examples/transpose/target.toml", "[limits]\n", kHonestAsCheat);
+  const Captured weak = Crucible(words);
+  EXPECT_EQ(weak.status.code, 1) << weak.out;
+  EXPECT_NE(weak.out.find("honest                 MISSED   anything"), std::string::npos) << weak.out;
+}
+
 }  // namespace
 }  // namespace crucible

@@ -1,10 +1,12 @@
 // Measures gpu_run: what it adds to a command on a free device, and the gap between two jobs.
 //
 //   gpu_run_bench GPU_RUN DEVICE [JOBS]
+//   gpu_run_bench --job FILE ID MS [--orphan]     the job of compare_queues.py
 // Medians in milliseconds on stdout. The gap is from the last instruction of a job to the first of
 // the next, so it holds the end of one process and the start of another. A benchmark, not a test:
 // it asserts nothing. Set CRUCIBLE_LOCK_DIR and CRUCIBLE_HOME to folders of its own.
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -29,7 +31,29 @@ double TimeMs(const std::vector<std::string>& argv) {
   return double(SystemClock().MonotonicNs() - start) / 1e6;
 }
 
+// Says "ID TIME PID" every few milliseconds: what was working when is seen also of who was killed.
+void Work(const std::string& file, const std::string& id, int ms) {
+  const std::int64_t until = SystemClock().MonotonicNs() + ms * std::int64_t{1'000'000};
+  for (bool over = false; !over; SystemClock().SleepFor(std::chrono::milliseconds(3))) {
+    const std::int64_t now = SystemClock().MonotonicNs();
+    std::ostringstream line;
+    line << id << ' ' << now << ' ' << ::getpid();
+    (void)AppendLine(file, line.str());
+    over = now >= until;
+  }
+}
+
 int Main(int argc, char** argv) {
+  if (argc >= 5 && std::string(argv[1]) == "--job") {
+    const std::string file = argv[2], id = argv[3];
+    if (argc > 5 && ::fork() == 0) {  // what a job may leave behind: it works on after the job
+      ::setsid();
+      Work(file, id + ".orphan", 150);
+      ::_exit(0);
+    }
+    Work(file, id, std::stoi(argv[4]));
+    return 0;
+  }
   if (argc == 3 && std::string(argv[1]) == "--stamp") {  // the job itself
     const std::int64_t begin = SystemClock().MonotonicNs();
     SystemClock().SleepFor(std::chrono::milliseconds(2));

@@ -1,6 +1,8 @@
 // gpu_run as its callers meet it: turns, nested calls, limits, signals, clean-up, history.
 #include <signal.h>
+#include <unistd.h>
 
+#include "gpu_runner/survivors.h"
 #include "gpu_runner/token.h"
 #include "tests/gpu_runner/runner_fixture.h"
 
@@ -154,6 +156,19 @@ TEST_F(GpuRun, ABrokenHistoryDoesNotStopAJob) {
   const auto run = Run({"--device", "cpu", "--", "sh", "-c", "exit 5"});
   EXPECT_EQ(run.status.ShellCode(), 5);
   EXPECT_NE(run.err.find("log.sqlite"), std::string::npos) << run.err;
+}
+
+TEST_F(GpuRun, ACrashBetweenRecordAndStartLeavesNoCgroup) {
+  // The record is written first: it may name a cgroup that was never made, or one without a process.
+  HolderRecord dead;
+  dead.nonce = "0123456789abcdef0123456789abcdef";
+  dead.cgroup = JobCgroupPath("jtest" + std::to_string(::getpid()));
+  EXPECT_TRUE(KillSurvivors(dead, 1000).empty());
+  if (!MakeJobCgroup(dead.cgroup)) GTEST_SKIP() << "no cgroup can be made here: " << dead.cgroup;
+  EXPECT_TRUE(std::filesystem::exists(dead.cgroup));
+  EXPECT_FALSE(MakeJobCgroup(dead.cgroup)) << "another's";
+  EXPECT_TRUE(KillSurvivors(dead, 1000).empty());
+  EXPECT_FALSE(std::filesystem::exists(dead.cgroup));
 }
 
 }  // namespace

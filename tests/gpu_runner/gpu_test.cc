@@ -74,6 +74,20 @@ TEST_F(Gpu, AForeignProcessIsNamedAndTheJobRefused) {
   EXPECT_EQ(Run({"--device", "0", "--share", "--", "true"}).status.ShellCode(), 0);
 }
 
+TEST_F(Gpu, AnyTriesAnotherWhenTheFirstIsInUseOutsideTheQueue) {
+  SetNvml("gpus 3\nforeign.GPU-fake-0 1\nforeign.GPU-fake-1 1\n");
+  const auto run = Run({"--device", "any", "--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"});
+  EXPECT_EQ(run.status.ShellCode(), 0) << run.err;
+  EXPECT_EQ(run.out, "GPU-fake-2\n");
+  EXPECT_NE(run.err.find("trying another device"), std::string::npos) << run.err;
+  ASSERT_EQ(Rows().size(), 1u);
+  EXPECT_EQ(Rows().at(0).device, "GPU-fake-2");
+  EXPECT_FALSE(Folder("GPU-fake-0").IsLocked());
+  SetNvml("gpus 2\nforeign 1\n");
+  EXPECT_EQ(Run({"--device", "any", "--", "touch", Path("ran")}).status.ShellCode(), 125);
+  EXPECT_FALSE(Exists("ran"));
+}
+
 TEST_F(Gpu, ThrottlingIsRecorded) {
   SetNvml("reasons 64\n");
   Run({"--device", "0", "--", "sleep", "0.3"});

@@ -38,8 +38,8 @@ approve = true
   EXPECT_EQ(file->idle_missions, 3);
   EXPECT_EQ(file->mission_wall_ms, 90'000);
   EXPECT_EQ(file->mission_experiments, 6);
-  EXPECT_EQ(file->agent_kind, "command");
-  EXPECT_EQ(file->agent_command.size(), 4u);
+  EXPECT_EQ(file->agent.kind, "command");
+  EXPECT_EQ(file->agent.command.size(), 4u);
   EXPECT_EQ(file->seed, 7u);
   EXPECT_TRUE(file->approve);
 }
@@ -47,7 +47,7 @@ approve = true
 TEST(CampaignFile, DefaultsNeedTwoKeysOnly) {
   const auto file = ParseCampaignFile(kHead, "/c/campaigns/demo.toml");
   ASSERT_TRUE(file) << file.error().text;
-  EXPECT_EQ(file->agent_kind, "proposer");
+  EXPECT_EQ(file->agent.kind, "proposer");
   EXPECT_EQ(file->branch, "main");
   EXPECT_FALSE(file->approve);
 }

@@ -112,8 +112,13 @@ TEST_F(Planner, ASupersededConflatedOrRemeasuredRejectionIsNotRetested) {
   EXPECT_TRUE(Plan().retry.empty());
 }
 
-TEST_F(Planner, AnInconclusiveExperimentIsMeasuredAgainOnAFreeCase) {
+TEST_F(Planner, AnInconclusiveExperimentIsMeasuredAgainOnceEveryCaseHadItsTurn) {
   Experiment(EntryKind::kInconclusive, "b", "{\"k\":[1,2]}", "gcc 13");
+  Mission("done", {"b"});
+  Mission("done", {"a"});
+  EXPECT_EQ(Plan().cases, Names{"c"});
+  EXPECT_TRUE(Plan().retry.empty());
+  Mission("done", {"c"});
   EXPECT_EQ(Plan().retry, Names{"key1"});
   Mission("running", {"b"});
   EXPECT_TRUE(Plan().retry.empty());

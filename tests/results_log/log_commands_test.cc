@@ -8,6 +8,7 @@
 #include "orchestrator/cli/brief_command.h"
 #include "orchestrator/cli/dashboard_command.h"
 #include "orchestrator/cli/log_command.h"
+#include "results_log/store.h"
 
 namespace crucible {
 namespace {
@@ -20,8 +21,11 @@ TEST(LogCommands, APersonsEntryIsFoundCitedAndEscaped) {
   const std::string log = (root / "log.sqlite").string();
   std::ostringstream out, err;
   ASSERT_EQ(LogCommand({"add", "--log", log, "--kind", "loss", "--case", "n32", "--target", "eigh",
-                        "--mechanism", "<script>alert(1)</script>", "--before", "10", "--after", "11",
-                        "--condition", "compiler=gcc 12"}, out, err), 0) << err.str();
+                        "--mechanism", "<script>alert(1)</script>", "--before", "10", "--after",
+                        "11", "--condition", "compiler=gcc 12"},
+                       out, err),
+            0)
+      << err.str();
   ASSERT_EQ(LogCommand({"query", "--log", log, "--case", "n32"}, out, err), 0);
   EXPECT_THAT(out.str(), HasSubstr("+10.0 %"));
   out.str("");
@@ -39,6 +43,107 @@ TEST(LogCommands, APersonsEntryIsFoundCitedAndEscaped) {
   EXPECT_EQ(BriefCommand({"n33", "--log", log}, out, err), 2);
   EXPECT_EQ(LogCommand({"show", "e9", "--log", log}, out, err), 1);
   EXPECT_TRUE(RemoveTree(root));
+}
+
+class LogCommandsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = MakeTemporaryDirectory("log_commands_test").value();
+    log_ = (root_ / "log.sqlite").string();
+  }
+  void TearDown() override { EXPECT_TRUE(RemoveTree(root_)); }
+
+  // `crucible log WORDS… --log LOG`: what it printed; it must end with `code`.
+  std::string Log(std::vector<std::string> words, int code = 0) {
+    words.insert(words.end(), {"--log", log_});
+    std::ostringstream out, err;
+    EXPECT_EQ(LogCommand(words, out, err), code) << out.str() << err.str();
+    return code == 0 ? out.str() : err.str();
+  }
+  std::string AddLoss(const std::string& mechanism, const std::string& more = "") {
+    std::vector<std::string> words = {"add",      "--kind",      "loss",        "--case",
+                                      "n32",      "--target",    "eigh",        "--mechanism",
+                                      mechanism,  "--reason",    "it said",     "--condition",
+                                      "driver=1", "--condition", "clock=pinned"};
+    if (!more.empty()) words.insert(words.end(), {"--supersedes", more});
+    return Log(words);
+  }
+
+  std::filesystem::path root_;
+  std::string log_;
+};
+
+TEST_F(LogCommandsTest, RetestNamesTheFieldAndWhatTheEntrySaid) {
+  AddLoss("panels");
+  EXPECT_THAT(Log({"retest"}), HasSubstr("nothing is up for a retest"));
+  const std::string list = Log({"retest", "--case", "n32", "--now", "driver=2"});
+  EXPECT_THAT(list, HasSubstr("changed: driver: 1 -> 2"));
+  EXPECT_THAT(list, HasSubstr("it said: it said"));
+  EXPECT_THAT(list, Not(HasSubstr("clock")));
+  EXPECT_THAT(Log({"retest", "--case", "n176", "--now", "driver=2"}),
+              HasSubstr("nothing is up for a retest"));
+}
+
+TEST_F(LogCommandsTest, ASupersedingEntryTakesTheOldOnesPlace) {
+  AddLoss("panels");
+  AddLoss("panels, measured again", "e1");
+  EXPECT_THAT(Log({"query"}), Not(HasSubstr("e1 ")));
+  EXPECT_THAT(Log({"query", "--superseded"}), HasSubstr("e1 "));
+  EXPECT_THAT(Log({"show", "e2"}), HasSubstr("supersedes"));
+  const std::string list = Log({"retest", "--now", "driver=2"});
+  EXPECT_THAT(list, HasSubstr("e2 "));
+  EXPECT_THAT(list, Not(HasSubstr("e1 ")));
+}
+
+TEST_F(LogCommandsTest, SplittingMakesEachPartAnEntryAndTheWholeConflated) {
+  AddLoss("panels and rows");
+  EXPECT_THAT(Log({"split", "e1", "--part", "loss:panels"}, 2), HasSubstr("at least two"));
+  const std::string parts =
+      Log({"split", "e1", "--part", "loss:panels:slower", "--part", "win:rows"});
+  EXPECT_THAT(parts, HasSubstr("panels"));
+  EXPECT_THAT(parts, HasSubstr("rows"));
+  EXPECT_THAT(Log({"show", "e1"}), HasSubstr("conflated"));
+  EXPECT_THAT(Log({"show", "e2"}), HasSubstr("split from"));
+  EXPECT_THAT(Log({"show", "e2"}), HasSubstr("driver = 1"));
+  const std::string list = Log({"retest", "--now", "driver=2"});
+  EXPECT_THAT(list, HasSubstr("e2 "));
+  EXPECT_THAT(list, Not(HasSubstr("e3 ")));  // a win is no rejection
+  EXPECT_THAT(list, Not(HasSubstr("e1 ")));  // its parts speak for it
+}
+
+TEST_F(LogCommandsTest, RecordsShowFirstBestAndNewestWithTheirEvidence) {
+  EXPECT_THAT(Log({"records"}, 1), HasSubstr("log"));  // no log yet
+  {
+    auto store = Store::Open(log_);
+    ASSERT_TRUE(store.has_value());
+    const auto add = [&](const char* commit, std::int64_t time_ms, double us, bool record) {
+      ASSERT_TRUE(store->AddPoints({{"eigh", "n32", "main", commit, time_ms, us, std::nullopt,
+                                     std::nullopt, record, std::string("key.") + commit, "{}"}}));
+    };
+    add("aaaa", 1, 120, true);
+    add("bbbb", 2, 90, false);  // measured, but not confirmed: no record
+    add("cccc", 3, 100, true);
+    add("dddd", 4, 101, false);
+  }
+  EXPECT_THAT(Log({"records"}), HasSubstr("first 120 us (aaaa, key.aaaa)  best 100 us (cccc, "
+                                          "key.cccc)  newest 101 us (dddd, key.dddd)"));
+}
+
+TEST_F(LogCommandsTest, AFloorWithoutALimitIsListedInTheBriefAsAsserted) {
+  const auto floor = [&](const std::string& summary, const std::string& reason) {
+    Log({"add", "--kind", "floor", "--target", "eigh", "--case", "n32", "--summary", summary,
+         "--reason", reason});
+  };
+  floor("n32 cannot be faster than 12 us", "everybody knows");
+  floor("n32 cannot be faster than 9 us", "2.18 Mflop at 224 Gflop/s");
+  std::ostringstream out, err;
+  ASSERT_EQ(BriefCommand({"n32", "--log", log_}, out, err), 0) << err.str();
+  const std::string brief = out.str();
+  const std::size_t section = brief.find("## Asserted floors to challenge");
+  ASSERT_NE(section, std::string::npos) << brief;
+  const std::string asserted = brief.substr(section, brief.find("\n## ", section + 1) - section);
+  EXPECT_THAT(asserted, HasSubstr("12 us"));
+  EXPECT_THAT(asserted, Not(HasSubstr("9 us")));
 }
 
 }  // namespace

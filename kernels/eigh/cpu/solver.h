@@ -103,11 +103,21 @@ struct Solver {
     if (!divider.solve(0, n)) return fail(1, values, vectors);
     back.apply(divider.z, a, ld, n, tau);
     const double unscale = std::ldexp(1.0, exponent);
-    for (int j = 0; j < n; ++j) {
-      values[j] = static_cast<float>(divider.d[divider.order[j]] * unscale);
-    }
+    for (int j = 0; j < n; ++j) values[j] = unscaled(divider.d[divider.order[j]], unscale);
     write_vectors(vectors);
     return 0;
+  }
+
+  // An eigenvalue that only rounding pushed over the largest float stays finite: FLT_MAX is then as
+  // near to it as its own error. One that is larger than that is infinite, as it should be.
+  float unscaled(double value, double unscale) const {
+    constexpr double kLargest = std::numeric_limits<float>::max();
+    const double exact = value * unscale;
+    const double rounding = 8.0 * n * std::numeric_limits<float>::epsilon();
+    if (std::fabs(exact) > kLargest && std::fabs(exact) <= kLargest * (1.0 + rounding)) {
+      return static_cast<float>(std::copysign(kLargest, exact));
+    }
+    return static_cast<float>(exact);
   }
 
   template <class Real>

@@ -13,13 +13,15 @@ namespace crucible {
 enum class Role { kUser, kAssistant };
 
 struct Block {
-  enum class Kind { kText, kToolCall, kToolResult };
+  // kOpaque: something of the provider's own (a thinking block). A reader skips it; it goes back to
+  // the provider unchanged and in its place, because some formats refuse a history without it.
+  enum class Kind { kText, kToolCall, kToolResult, kOpaque };
   Kind kind = Kind::kText;
-  std::string text;        // kText: the words; kToolResult: what the tool answered
-  std::string id;          // kToolCall, kToolResult: the call's id
-  std::string name;        // kToolCall: the tool
-  std::string arguments;   // kToolCall: JSON object text as the model wrote it, perhaps malformed
-  bool is_error = false;   // kToolResult
+  std::string text;       // kText: the words; kToolResult: what the tool answered; kOpaque: JSON
+  std::string id;         // kToolCall, kToolResult: the call's id
+  std::string name;       // kToolCall: the tool
+  std::string arguments;  // kToolCall: JSON object text as the model wrote it, perhaps malformed
+  bool is_error = false;  // kToolResult
 };
 
 struct Message {
@@ -30,7 +32,7 @@ struct Message {
 // What a model is told about a tool.
 struct ToolDescription {
   std::string name, description;
-  std::string schema;      // JSON Schema of the arguments, as JSON text
+  std::string schema;  // JSON Schema of the arguments, as JSON text
 };
 
 // Tokens of one reply. `input` excludes what was read from or written to the provider's cache.
@@ -45,6 +47,9 @@ struct Usage {
   }
 };
 
+// kToolUse: call the tools and go on. kMaxTokens: the reply was cut, its last tool call perhaps
+// too. kContextFull: the conversation is too long: compact it. kPaused: send the conversation again
+// as it is. kRefused: the model would not answer.
 enum class StopReason { kEnd, kToolUse, kMaxTokens, kContextFull, kRefused, kPaused };
 
 }  // namespace crucible

@@ -27,17 +27,6 @@ Result<ToolSet> MakeTools(const ToolContext& context) {
   return tools;
 }
 
-Result<double> DeviceSeconds(const std::filesystem::path& log_file, const std::string& mission) {
-  CRUCIBLE_ASSIGN(Store store, Store::OpenReadOnly(log_file));
-  CRUCIBLE_ASSIGN(const std::vector<LoggedJob> jobs, store.Jobs());
-  std::int64_t sum_ms = 0;
-  for (const LoggedJob& job : jobs)
-    if (job.mission == mission && job.started_ms)
-      sum_ms += std::max<std::int64_t>(
-          0, job.ended_ms.value_or(SystemClock().UnixMs()) - *job.started_ms);
-  return static_cast<double>(sum_ms) / 1000;
-}
-
 void DropSecretsFromEnvironment() {
   std::vector<std::string> names;
   for (char** item = environ; *item != nullptr; ++item) {

@@ -56,13 +56,17 @@ Result<> ExperimentsLeft(const Session& session, const std::string& tree) {
 
 // A comparison that nobody logs is lost to every later mission, so the next one waits for it. What
 // was not measured (a failed build or check) may be mended first, and what passed a screen or was
-// inconclusive may be measured again; a rejection may not, until chance takes it.
-Result<> LastOneLogged(const Session& session, const std::string& tree) {
+// inconclusive may be measured again; a rejection may not, until chance takes it. (A claim may
+// decide what a screen rejected: it is the stricter of the two.)
+Result<> LastOneLogged(const Session& session, const std::string& tree, const std::string& rule) {
   if (!session.Unlogged()) return {};
   const Entry& entry = *session.state.pending;
   const bool measured = entry.kind != EntryKind::kCrashed && entry.kind != EntryKind::kRefused;
   const bool same = json::parse(entry.change).value("tree", "") == tree;
+  const auto& last = session.state.compared;
+  const bool only_screened = last && last->tree == tree && last->rule == "screen";
   if (!measured || (same && !IsRejection(entry.kind))) return {};
+  if (same && only_screened && rule == "claim") return {};
   return Fail(ErrorKind::kUsage, "compare", session.order().id,
               fmt::format("the last comparison is not in the log ({}: {})", ToText(entry.kind),
                           entry.summary),
@@ -129,7 +133,7 @@ Result<ToolAnswer> CompareTool(Session* session, const json& arguments) {
   if (tree == other)
     return Fail(ErrorKind::kUsage, "compare", session->order().id,
                 "the files are the same as what they would be compared with", "change something");
-  CRUCIBLE_TRY(LastOneLogged(*session, tree));
+  CRUCIBLE_TRY(LastOneLogged(*session, tree, comparison.rule));
   CRUCIBLE_TRY(ExperimentsLeft(*session, tree));
   CRUCIBLE_TRY(NotRejectedBefore(session, comparison, arguments, tree));
   session->Event("experiment", fmt::format("compare ({}) {}", comparison.rule,

@@ -45,9 +45,6 @@ struct ToolContext {
 // kIo when the mission's folder or the log cannot be used; kUsage when its state makes no sense.
 Result<ToolSet> MakeTools(const ToolContext& context);
 
-// Seconds of device time that the queue gave to jobs of this mission, running ones included.
-Result<double> DeviceSeconds(const std::filesystem::path& log_file, const std::string& mission);
-
 // Removes from this process's environment what looks like a secret (names with KEY, TOKEN, SECRET,
 // PASSWORD, CREDENTIAL), so that no build, harness or command inherits it. Call it after the key
 // was read and before the first tool; not while other threads run.

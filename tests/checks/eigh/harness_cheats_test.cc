@@ -37,6 +37,10 @@ constexpr Cheat kCheats[] = {
     {"returns_early", "check", "works on after returning"},
     {"flushes_subnormals", "check", "floating-point mode"},
     {"moves_to_one_cpu", "check", "CPU set"},
+    {"lower_precision", "check", "eigen equation"},
+    {"writes_results", "check", "tried to write to descriptor 3"},
+    {"opens_results", "check", "tried to open a file for writing"},
+    {"starts_process", "check", "tried to start a process"},
     {"spreads_nan", "nan_inf", "beside a NaN or infinite matrix"},
     {"hides_nan", "nan_inf", "its info is 0"},
     {"leaks_threads", "prepare", "left threads behind"},
@@ -44,6 +48,7 @@ constexpr Cheat kCheats[] = {
     {"caches_by_pointer", "slot", "probe"},
     {"caches_by_invariants", "slot", "probe"},
     {"fast_when_timed", "slot", "probe"},
+    {"takes_over", "slot", "shorter than what was seen"},
 };
 
 class HarnessCheats : public ::testing::TestWithParam<Cheat> {
@@ -89,7 +94,7 @@ TEST(HarnessHonest, IsLetThroughByEveryRequest) {
 }
 
 TEST(HarnessPeer, MayCallWhatItLikes) {
-  HarnessClient client(HarnessClient::Fixture("calls_blas"), {"--peer"});
+  HarnessClient client(HarnessClient::Fixture("loads_code"), {"--peer"});
   const auto [where, why] = FirstRefusal(&client, "");
   EXPECT_EQ(where, "") << why;
 }

@@ -77,7 +77,9 @@ TEST_F(MeasureTools, TheNextComparisonWaitsForTheLogOfTheLast) {
 TEST_F(MeasureTools, ARejectedTreeIsNotMeasuredAgainUntilChanceTakesIt) {
   Judge("rejected", 1.1);
   Edit("speed = 1", "speed = 2");
-  EXPECT_ANSWER(Call("compare", json::object()), "verdict: rejected");
+  EXPECT_ANSWER(Call("compare", {{"rule", "screen"}}), "verdict: rejected");
+  EXPECT_REFUSED(Call("compare", {{"rule", "screen"}}), "log_experiment first");
+  EXPECT_ANSWER(Call("compare", json::object()), "verdict: rejected");  // the stricter rule
   Judge("accepted", 0.9);
   EXPECT_REFUSED(Call("compare", json::object()), "log_experiment first");
   EXPECT_ANSWER(Call("log_experiment", {{"mechanism", "m"}, {"hypothesis", "h"}}), "loss");

@@ -2,7 +2,8 @@
 //
 // $FAKE_NVML_STATE names a text file of "NAME VALUE" lines, read anew at each call, so that a test
 // (or a job) can change the GPU under a running runner: gpus N, permission 0|1, mhz N, reasons N,
-// foreign PID, lost 0|1, drop_pins 0|1. Every change of clocks is appended to $FAKE_NVML_CALLS.
+// foreign PID, foreign.UUID PID, lost 0|1, drop_pins 0|1, capability 90. Every change of clocks is
+// appended to $FAKE_NVML_CALLS.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -92,6 +93,11 @@ int nvmlDeviceGetMaxClockInfo(void*, unsigned, unsigned* mhz) {
   *mhz = 1980;
   return Alive();
 }
+int nvmlDeviceGetCudaComputeCapability(void*, int* major, int* minor) {
+  *major = static_cast<int>(Setting("capability", 90)) / 10;
+  *minor = static_cast<int>(Setting("capability", 90)) % 10;
+  return Alive();
+}
 int nvmlDeviceGetTemperature(void*, unsigned, unsigned* celsius) {
   *celsius = 41;
   return Alive();
@@ -104,8 +110,11 @@ int nvmlDeviceGetCurrentClocksEventReasons(void*, unsigned long long* reasons) {
   *reasons = static_cast<unsigned long long>(Setting("reasons", 0));
   return Alive();
 }
-int nvmlDeviceGetComputeRunningProcesses_v3(void*, unsigned* count, void* items) {
-  const long pid = Setting("foreign", 0);
+int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, void* items) {
+  char uuid[32];
+  nvmlDeviceGetUUID(device, uuid, sizeof uuid);
+  const std::string own = std::string("foreign.") + uuid;
+  const long pid = Setting(own.c_str(), Setting("foreign", 0));
   *count = pid != 0 ? 1 : 0;
   if (pid != 0) {
     std::memset(items, 0, 24);

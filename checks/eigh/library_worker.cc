@@ -1,0 +1,99 @@
+#include "checks/eigh/library_worker.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+
+#include "base/hash.h"
+#include "checks/eigh/symbol_policy.h"
+#include "checks/eigh/worker_ops.h"
+
+namespace crucible::eigh {
+namespace {
+
+// Address space: the largest case, twice (outputs and their copies), and the largest workspace.
+constexpr std::size_t kArenaBytes = std::size_t{48} << 30;
+
+// As the library would have ended the harness, had it run in it.
+[[noreturn]] void EndLike(const ExitStatus& status, std::uint32_t operation) {
+  fmt::print(stderr, "the library's process ended with {} in operation {}\n", status.Describe(),
+             operation);
+  std::fflush(stderr);
+  if (status.signal != 0) {
+    ::signal(status.signal, SIG_DFL);
+    ::raise(status.signal);
+  }
+  std::_Exit(status.code == 0 ? 1 : status.code);
+}
+
+}  // namespace
+
+Result<WorkerAnswer> LibraryWorker::Ask(std::uint32_t operation,
+                                        std::initializer_list<std::int64_t> arguments,
+                                        const std::string& text, bool timed) {
+  auto answer = process_.Call(operation, arguments, text, timed);
+  if (!answer && process_.crash()) EndLike(*process_.crash(), operation);
+  return answer;
+}
+
+Result<LibraryWorker> LibraryWorker::Start(const WorkerOptions& options) {
+  const std::filesystem::path& path = options.library;
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored))
+    return Fail(ErrorKind::kNotFound, "load library", path.string(), "there is no such file",
+                "build the arm first");
+  const std::filesystem::path absolute = std::filesystem::absolute(path);
+  CRUCIBLE_ASSIGN(const std::string sha256, Sha256HexOfFile(absolute));
+  const bool candidate = options.role == LibraryRole::kCandidate;
+  if (candidate) CRUCIBLE_TRY(options.cuda ? CheckNeeded(absolute) : CheckSymbols(absolute));
+  CRUCIBLE_ASSIGN(WorkerProcess process, WorkerProcess::Start({WorkerProgram(options.cuda ? "eigh_cuda_worker" : "eigh_worker"),
+                                                               candidate ? "candidate" : "peer"},
+                                                              kArenaBytes));
+  LibraryWorker worker(std::move(process));
+  worker.threads_ = options.threads;
+  worker.cuda_ = options.cuda;
+  worker.sha256_ = sha256;
+  CRUCIBLE_ASSIGN(WorkerAnswer loaded, worker.Ask(kLoad, {}, absolute.string()));
+  worker.configuration_ = std::move(loaded.text);
+  CRUCIBLE_ASSIGN(WorkerAnswer conditions, worker.Ask(kConditions, {}));
+  worker.conditions_ = std::move(conditions.text);
+  return worker;
+}
+
+Result<std::size_t> LibraryWorker::WorkspaceBytes(std::int64_t batch, std::int64_t n) {
+  CRUCIBLE_ASSIGN(const WorkerAnswer answer, Ask(kWorkspace, {batch, n, threads_}));
+  return static_cast<std::size_t>(answer.results[1]);
+}
+
+Result<> LibraryWorker::Touch(std::span<std::byte> region) {
+  CRUCIBLE_TRY(
+      Ask(kTouch, {arena().OffsetOf(region.data()), static_cast<std::int64_t>(region.size())}));
+  return {};
+}
+
+Result<std::int64_t> LibraryWorker::Sweep(bool full) {
+  CRUCIBLE_ASSIGN(const WorkerAnswer answer, Ask(kSweep, {full ? 1 : 0}));
+  return full ? answer.results[1] : answer.results[1] * answer.results[2];
+}
+
+Result<SolveReply> LibraryWorker::Solve(std::initializer_list<std::int64_t> arguments) {
+  CRUCIBLE_ASSIGN(WorkerAnswer answer, Ask(kSolve, arguments, "", /*timed=*/true));
+  return SolveReply{.code = static_cast<int>(answer.results[kCode]),
+                    .elapsed_ns = answer.results[kElapsedNs],
+                    .counter_ns = answer.results[kCounterNs],
+                    .seen_ns = answer.seen_ns,
+                    .mode_changed = answer.results[kModeChanged] != 0,
+                    .violation = std::move(answer.text)};
+}
+
+std::int64_t LibraryWorker::CpuNs() const {
+  clockid_t clock{};
+  timespec spent{};
+  if (::clock_getcpuclockid(pid(), &clock) != 0 || ::clock_gettime(clock, &spent) != 0) return 0;
+  return static_cast<std::int64_t>(spent.tv_sec) * 1'000'000'000 + spent.tv_nsec;
+}
+
+}  // namespace crucible::eigh

@@ -1,0 +1,71 @@
+// library_worker.h: one built copy of a kernel, in a process of its own.
+//
+// The harness's view: what the library is and the operations of worker_ops.h as functions. A worker
+// that crashed ends the harness the same way (the judge then blames the candidate); one that was
+// stopped for a forbidden call stays, as `violation`. Not thread-safe.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "base/result.h"
+#include "checks/harness/worker_process.h"
+
+namespace crucible::eigh {
+
+enum class LibraryRole {
+  kCandidate,  // held to the symbol policy, secluded
+  kPeer,       // a known library behind the same ABI: may call what it likes
+};
+
+struct WorkerOptions {
+  std::filesystem::path library;
+  LibraryRole role = LibraryRole::kCandidate;
+  int threads = 1;
+  bool cuda = false;  // a library for the GPU, with the ABI of crucible/eigh.h
+};
+
+struct SolveReply {
+  int code = 0;
+  std::int64_t elapsed_ns = 0, counter_ns = 0;
+  std::int64_t seen_ns = 0;  // by the harness's clock
+  bool mode_changed = false;
+  std::string violation;
+};
+
+class LibraryWorker {
+ public:
+  // kNotFound where there is no such file; kUsage where it is no such library.
+  static Result<LibraryWorker> Start(const WorkerOptions& options);
+
+  const std::string& configuration() const { return configuration_; }  // JSON text, the library's
+  const std::string& conditions() const { return conditions_; }        // JSON text, the worker's
+  const char* entry() const { return cuda_ ? "crucible_eigh" : "eigh_cpu_solve"; }
+  const std::string& sha256() const { return sha256_; }  // of the file, before loading
+
+  Result<std::size_t> WorkspaceBytes(std::int64_t batch, std::int64_t n);
+  Result<> Touch(std::span<std::byte> region);
+  // Returns what a full sweep takes, measured or (after a private one) estimated.
+  Result<std::int64_t> Sweep(bool full);
+  Result<SolveReply> Solve(std::initializer_list<std::int64_t> arguments);
+
+  SharedArena& arena() { return process_.arena(); }
+  pid_t pid() const { return process_.pid(); }
+  std::int64_t CpuNs() const;  // of the whole process
+  const std::string& violation() const { return process_.violation(); }
+
+ private:
+  explicit LibraryWorker(WorkerProcess process) : process_(std::move(process)) {}
+  Result<WorkerAnswer> Ask(std::uint32_t operation, std::initializer_list<std::int64_t> arguments,
+                           const std::string& text = {}, bool timed = false);
+
+  WorkerProcess process_;
+  std::string configuration_, conditions_, sha256_;
+  int threads_ = 1;
+  bool cuda_ = false;
+};
+
+}  // namespace crucible::eigh

@@ -1,0 +1,48 @@
+#include "checks/harness/handover.h"
+
+#include <sched.h>
+
+#include "checks/harness/machine.h"
+#include "checks/harness/shared_arena.h"
+
+namespace crucible {
+namespace {
+constexpr int kWaitMs = 1000;
+}  // namespace
+
+Handover::Handover() : echo_([this] { Echo(); }) {}
+
+Handover::~Handover() {
+  stop_ = true;
+  request_.store(++turn_);
+  go_.store(turn_);
+  FutexWake(request_);
+  echo_.join();
+}
+
+std::int64_t Handover::MeasureNs() {
+  request_.store(++turn_);
+  FutexWake(request_);
+  while (ready_.load() != turn_) ::sched_yield();
+  const std::int64_t waited = WaitedForCpuNs(), start = MonotonicNs();
+  go_.store(turn_);
+  for (std::uint32_t done; (done = done_.load()) != turn_;) FutexWait(done_, done, kWaitMs);
+  const std::int64_t end = MonotonicNs();
+  return end - start - (WaitedForCpuNs() - waited);
+}
+
+void Handover::Echo() {
+  for (std::uint32_t turn = 0; !stop_;) {
+    if (request_.load() == turn) {
+      FutexWait(request_, turn, kWaitMs);
+      continue;
+    }
+    turn = request_.load();
+    ready_.store(turn);
+    while (go_.load() != turn) ::sched_yield();
+    done_.store(turn);
+    FutexWake(done_);
+  }
+}
+
+}  // namespace crucible

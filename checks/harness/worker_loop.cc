@@ -1,0 +1,65 @@
+#include "checks/harness/worker_loop.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace crucible {
+namespace {
+
+constexpr int kWakeEveryMs = 1000;  // only to notice a harness that is gone
+constexpr int kSpinsBeforeYield = 64;
+
+void Pause() {
+#if defined(__x86_64__)
+  _mm_pause();
+#endif
+}
+
+}  // namespace
+
+Result<WorkerLoop> WorkerLoop::Attach() {
+  CRUCIBLE_ASSIGN(SharedArena arena, SharedArena::Attach(UniqueFd(kWorkerMemoryFd)));
+  return WorkerLoop(std::move(arena));
+}
+
+void WorkerLoop::SetText(const std::string& text) {
+  const std::size_t bytes = std::min(text.size(), sizeof control().text - 1);
+  std::memcpy(control().text, text.data(), bytes);
+  control().text[bytes] = '\0';
+}
+
+void WorkerLoop::Run(const Operation& operation) {
+  const pid_t harness = ::getppid();
+  while (::getppid() == harness) {
+    if (control().request.load(std::memory_order_acquire) == turn_) {
+      FutexWait(control().request, turn_, kWakeEveryMs);
+      continue;
+    }
+    turn_ = control().request.load(std::memory_order_acquire);
+    const Result<> outcome = operation(control().operation);
+    if (!outcome) SetText(outcome.error().text);
+    control().results[0] = outcome ? 0 : 1;
+    control().done.store(turn_, std::memory_order_release);
+    FutexWake(control().done);
+  }
+}
+
+void WorkerLoop::MarkFinished() {
+  control().finished.store(turn_, std::memory_order_release);
+  FutexWake(control().finished);
+}
+
+void WorkerLoop::AwaitGo() {
+  control().ready.store(turn_, std::memory_order_release);
+  for (int spin = 1; control().go.load(std::memory_order_acquire) != turn_; ++spin)
+    spin % kSpinsBeforeYield == 0 ? (void)::sched_yield() : Pause();
+}
+
+}  // namespace crucible

@@ -1,0 +1,165 @@
+#include "orchestrator/agents/agent_mission.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <stop_token>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "missions/templates.h"
+#include "orchestrator/agents/agent_place.h"
+#include "orchestrator/agents/cli/run_cli_agent.h"
+#include "orchestrator/agents/llm/api_key.h"
+#include "orchestrator/agents/llm/make_provider.h"
+#include "orchestrator/agents/loop/agent_loop.h"
+#include "orchestrator/agents/model_settings.h"
+#include "orchestrator/agents/tools/tool_context.h"
+#include "orchestrator/spend.h"
+
+namespace crucible {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr auto kAskInterruptedEvery = std::chrono::milliseconds(100);
+
+struct Mission {
+  MissionOrder order;
+  Target target;
+  fs::path folder;
+  std::string text;                    // mission.md, the brief with it
+
+  static Result<Mission> Read(const fs::path& order_file) {
+    Mission mission;
+    CRUCIBLE_ASSIGN(mission.order, ReadMissionOrder(order_file));
+    CRUCIBLE_ASSIGN(mission.target, LoadTarget(mission.order.target_file));
+    mission.folder = mission.order.workspace.Mission(mission.order.id);
+    CRUCIBLE_ASSIGN(mission.text, ReadFile(mission.folder / "mission.md"));
+    return mission;
+  }
+};
+
+Result<std::string> RunModel(const Mission& mission, const std::function<bool()>& interrupted) {
+  const MissionOrder& order = mission.order;
+  CRUCIBLE_ASSIGN(const CampaignModel model,
+                  ModelFor(order.agent.models, order.flavour, order.seed));
+  CRUCIBLE_ASSIGN(const ModelSettings settings, SettingsOf(model));
+  CRUCIBLE_ASSIGN(const ApiKey key, KeyFor(settings));
+  CRUCIBLE_ASSIGN(const std::unique_ptr<Provider> provider, MakeProvider(settings));
+  DropSecretsFromEnvironment();        // the key is read; no child is to inherit it
+
+  CRUCIBLE_ASSIGN(const AgentPlace place, AgentPlace::Make(order, mission.target));
+  ToolContext context;
+  context.order = order;
+  context.target = mission.target;
+  context.author = "agent:" + provider->model();
+  context.sandbox = place.sandbox();
+  context.enter_sandbox = Sandboxed;
+  context.unsandboxed = order.agent.unsandboxed;
+  context.interrupted = interrupted;
+  CRUCIBLE_ASSIGN(const ToolSet tools, MakeTools(context));
+
+  const AgentBudget& budget = order.agent.budget;
+  LoopSpec spec;
+  spec.provider = provider.get();
+  spec.tools = &tools;
+  spec.system = std::string(SystemTemplate());
+  spec.mission = mission.text;
+  spec.notes = mission.folder / "notes.md";
+  spec.transcript = mission.folder / "transcript.jsonl";
+  spec.spend = mission.folder / "spend.json";
+  spec.context_tokens = model.context_tokens;
+  spec.reply_tokens = model.max_tokens;
+  spec.budgets = {.deadline_ms = order.deadline_ms,
+                  .turns = budget.turns,
+                  .tokens = budget.tokens,
+                  .usd = budget.usd,
+                  .gpu_seconds = budget.device_seconds,
+                  .format_errors = budget.format_errors,
+                  .idle_turns = budget.idle_turns};
+  spec.gpu_seconds = [&order] {
+    return DeviceSeconds(order.workspace.LogFile(), order.id).value_or(0);
+  };
+  spec.interrupted = interrupted;
+  spec.on_text = [](const std::string& text) { fmt::print(stderr, "{}", text); };
+  if (!key.empty()) spec.secrets = {key.Reveal()};
+  CRUCIBLE_ASSIGN(const LoopOutcome outcome, RunAgentLoop(spec));
+  CRUCIBLE_TRY(WriteLoopResult(mission.folder, outcome));
+  return fmt::format("{}{}{}", ToText(outcome.end), outcome.detail.empty() ? "" : ": ",
+                     outcome.detail);
+}
+
+Result<> WriteCliSpend(const fs::path& file, const std::string& model,
+                       const CliAgentOutcome& outcome, std::int64_t wall_ms) {
+  LoopSpend spend;
+  spend.model = model;
+  spend.turns = outcome.turns;
+  spend.usage = outcome.usage;
+  spend.usage_known = outcome.usage_known;
+  spend.usd = outcome.usd;
+  spend.wall_ms = wall_ms;
+  return WriteFileAtomically(file, SpendText(spend) + "\n");
+}
+
+Result<CliProfile> ProfileOf(const AgentSettings& settings) {
+  if (!settings.profile.empty()) return FindCliProfile(settings.profile);
+  return CommandProfile(settings.command);
+}
+
+Result<std::string> RunProgram(const Mission& mission, const std::function<bool()>& interrupted) {
+  const MissionOrder& order = mission.order;
+  const AgentBudget& budget = order.agent.budget;
+  CliAgentSpec spec;
+  CRUCIBLE_ASSIGN(spec.profile, ProfileOf(order.agent));
+  CRUCIBLE_ASSIGN(const AgentPlace place, AgentPlace::Make(order, mission.target));
+  spec.model = order.agent.cli_model;
+  spec.mission = mission.text;
+  spec.directory = order.worktree;
+  spec.environment = order.workspace.Environment(order.id, order.run_nonce);
+  const std::int64_t start_ms = SystemClock().UnixMs();
+  spec.limits.turns = budget.turns;
+  spec.limits.tokens = budget.tokens;
+  spec.limits.usd = budget.usd;
+  spec.limits.silence_ms = budget.silence_ms;
+  spec.limits.wall_ms = std::max<std::int64_t>(1, order.deadline_ms - start_ms);
+  spec.transcript = mission.folder / "transcript.jsonl";
+  spec.sandboxed = place.sandbox().has_value();
+  if (spec.sandboxed)
+    spec.wrap = [&place](SubprocessSpec command) {
+      return Sandboxed(*place.sandbox(), std::move(command));
+    };
+  std::stop_source stop;
+  spec.stop = stop.get_token();
+  const std::jthread asks([&](const std::stop_token& over) {
+    while (!over.stop_requested() && !interrupted()) std::this_thread::sleep_for(kAskInterruptedEvery);
+    stop.request_stop();
+  });
+  CRUCIBLE_ASSIGN(const CliAgentOutcome outcome, RunCliAgent(spec));
+  CRUCIBLE_TRY(WriteCliSpend(mission.folder / "spend.json", spec.profile.name, outcome,
+                             SystemClock().UnixMs() - start_ms));
+  const std::string how = ToString(outcome.kind) + (outcome.detail.empty() ? "" : ": ") + outcome.detail;
+  using Kind = CliAgentOutcome::Kind;
+  if (outcome.kind == Kind::kHung || outcome.kind == Kind::kCrashed)
+    return Fail(ErrorKind::kUnavailable, "run agent", spec.profile.name, how,
+                "see " + spec.transcript.string());
+  // The branch has what it committed. A result it left itself (the MCP tools' report) stands.
+  if (ReadMissionResult(mission.folder)) return how;
+  if (outcome.kind == Kind::kBudget || outcome.kind == Kind::kStopped)
+    CRUCIBLE_TRY(WriteMissionResult(mission.folder, {"budget", how}));
+  return how;
+}
+
+}  // namespace
+
+Result<std::string> RunAgentMission(const fs::path& order_file,
+                                    const std::function<bool()>& interrupted) {
+  CRUCIBLE_ASSIGN(const Mission mission, Mission::Read(order_file));
+  if (mission.order.agent.kind == "llm") return RunModel(mission, interrupted);
+  if (mission.order.agent.kind == "cli") return RunProgram(mission, interrupted);
+  return Fail(ErrorKind::kUsage, "run agent of", mission.order.id,
+              "its kind is " + mission.order.agent.kind, "this command is for kinds llm and cli");
+}
+
+}  // namespace crucible

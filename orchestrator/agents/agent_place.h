@@ -1,0 +1,34 @@
+// agent_place.h: where the commands of a mission's agent run: its sandbox and its broker.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "base/result.h"
+#include "checks/target.h"
+#include "gpu_runner/broker.h"
+#include "orchestrator/agents/mission_folder.h"
+#include "orchestrator/agents/sandbox.h"
+
+namespace crucible {
+
+class AgentPlace {
+ public:
+  // kUnavailable where bubblewrap does not work and the order does not say `unsandboxed`.
+  static Result<AgentPlace> Make(const MissionOrder& order, const Target& target);
+  AgentPlace(AgentPlace&&) = default;
+  AgentPlace& operator=(AgentPlace&&) = delete;
+  ~AgentPlace();                       // ends the broker and what it runs
+
+  // Nothing: the agent runs as it is.
+  const std::optional<SandboxSpec>& sandbox() const { return sandbox_; }
+
+ private:
+  AgentPlace() = default;
+  std::optional<SandboxSpec> sandbox_;
+  std::filesystem::path folder_;       // of the socket
+  std::unique_ptr<Broker> broker_;
+};
+
+}  // namespace crucible

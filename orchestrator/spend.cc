@@ -1,0 +1,99 @@
+#include "orchestrator/spend.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/files.h"
+
+namespace crucible {
+namespace {
+
+using nlohmann::json;
+
+template <class Number>
+Number Field(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_number() ? found->get<Number>() : Number{};
+}
+
+Spend SpendIn(const json& object) {
+  Spend spend;
+  if (!object.is_object()) return spend;
+  spend.turns = Field<std::int64_t>(object, "turns");
+  for (const char* key : {"tokens_input", "tokens_output", "tokens_cache_write"})
+    spend.tokens += Field<std::int64_t>(object, key);
+  spend.usd = Field<double>(object, "usd");
+  spend.device_seconds = Field<double>(object, "gpu_seconds");
+  return spend;
+}
+
+}  // namespace
+
+Spend& Spend::operator+=(const Spend& other) {
+  turns += other.turns;
+  tokens += other.tokens;
+  usd += other.usd;
+  device_seconds += other.device_seconds;
+  return *this;
+}
+
+json AgentSpend(const std::filesystem::path& mission_folder) {
+  const auto text = ReadFile(mission_folder / "spend.json");
+  if (!text) return json::object();
+  json object = json::parse(*text, nullptr, false);
+  return object.is_object() ? object : json::object();
+}
+
+Result<double> DeviceSeconds(const std::filesystem::path& log_file, const std::string& mission) {
+  CRUCIBLE_ASSIGN(Store store, Store::OpenReadOnly(log_file));
+  CRUCIBLE_ASSIGN(const std::vector<LoggedJob> jobs, store.Jobs());
+  std::int64_t sum_ms = 0;
+  for (const LoggedJob& job : jobs)
+    if (job.mission == mission && job.started_ms)
+      sum_ms += std::max<std::int64_t>(
+          0, job.ended_ms.value_or(SystemClock().UnixMs()) - *job.started_ms);
+  return static_cast<double>(sum_ms) / 1000;
+}
+
+Result<Spend> SpendOf(Store* store, const Workspace& workspace, const std::string& campaign) {
+  Spend total;
+  CRUCIBLE_ASSIGN(const std::vector<MissionRow> missions, store->Missions(campaign));
+  for (const MissionRow& mission : missions) {
+    Spend of_mission = mission.ended_ms ? RecordedSpend(mission)
+                                        : SpendIn(AgentSpend(workspace.Mission(mission.id)));
+    // The queue knows it to the moment, and its merge's.
+    of_mission.device_seconds = DeviceSeconds(workspace.LogFile(), mission.id).value_or(0);
+    total += of_mission;
+  }
+  return total;
+}
+
+Spend RecordedSpend(const MissionRow& mission) {
+  return SpendIn(json::parse(mission.spend, nullptr, false));
+}
+
+std::string ToText(const Spend& spend) {
+  std::vector<std::string> parts;
+  if (spend.usd > 0) parts.push_back(fmt::format("{:.4g} USD", spend.usd));
+  if (spend.tokens > 0) parts.push_back(fmt::format("{} tokens", spend.tokens));
+  if (spend.device_seconds > 0)
+    parts.push_back(fmt::format("{:.0f} s of device time", spend.device_seconds));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string UsedUp(const CampaignFile& file, const Spend& spend) {
+  if (file.usd > 0 && spend.usd >= file.usd)
+    return fmt::format("its {:.4g} USD are spent ({:.4g})", file.usd, spend.usd);
+  if (file.tokens > 0 && spend.tokens >= file.tokens)
+    return fmt::format("its {} tokens are used up ({})", file.tokens, spend.tokens);
+  if (file.device_seconds > 0 && spend.device_seconds >= file.device_seconds)
+    return fmt::format("its {:.0f} s of device time are used up ({:.0f})", file.device_seconds,
+                       spend.device_seconds);
+  return "";
+}
+
+}  // namespace crucible

@@ -1,0 +1,44 @@
+// spend.h: what missions have used of money, tokens and device time, live and in the log.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "missions/campaign_file.h"
+#include "orchestrator/workspace.h"
+#include "results_log/store.h"
+
+namespace crucible {
+
+struct Spend {
+  std::int64_t turns = 0;
+  std::int64_t tokens = 0;             // without those read from a provider's cache
+  double usd = 0, device_seconds = 0;
+  Spend& operator+=(const Spend& other);
+  bool empty() const { return turns == 0 && tokens == 0 && usd == 0 && device_seconds == 0; }
+};
+
+// The agent's spend.json as it is now; empty where there is none (the proposer has none).
+nlohmann::json AgentSpend(const std::filesystem::path& mission_folder);
+
+// Seconds of device time that the queue gave to jobs of this mission, running ones included.
+Result<double> DeviceSeconds(const std::filesystem::path& log_file, const std::string& mission);
+
+// Of every mission of the campaign: ended ones by their row, running ones by their spend.json, and
+// the device's queue for both.
+Result<Spend> SpendOf(Store* store, const Workspace& workspace, const std::string& campaign);
+
+// What an ended mission's row says.
+Spend RecordedSpend(const MissionRow& mission);
+
+// "1.25 USD, 81000 tokens, 95 s of device time"; "" when nothing was spent.
+std::string ToText(const Spend& spend);
+
+// Which of the campaign's budgets is used up: "its 20 USD are spent"; "" while none is.
+std::string UsedUp(const CampaignFile& file, const Spend& spend);
+
+}  // namespace crucible
