@@ -21,7 +21,8 @@ using Ends = std::optional<LoopEnd>;
 const std::set<std::string> kProgress = {"edit_file", "write_file", "compare", "log_experiment",
                                          "commit"};
 constexpr char kNoCall[] =
-    "Nothing was done: every reply must call a tool. Go on with the mission, or end it with report.";
+    "Nothing was done: every reply must call a tool. Go on with the mission, or end it with "
+    "report.";
 constexpr char kWriteNotes[] =
     "This conversation is nearly as long as it may be and will soon be restarted from the mission, "
     "the brief and your notes. Write now with note what you need to go on.";
@@ -37,12 +38,18 @@ std::size_t FixedBytes(const LoopSpec& spec) {
 
 const char* StopText(StopReason stop) {
   switch (stop) {
-    case StopReason::kEnd: return "end";
-    case StopReason::kToolUse: return "tool_use";
-    case StopReason::kMaxTokens: return "max_tokens";
-    case StopReason::kContextFull: return "context_full";
-    case StopReason::kRefused: return "refused";
-    case StopReason::kPaused: return "paused";
+    case StopReason::kEnd:
+      return "end";
+    case StopReason::kToolUse:
+      return "tool_use";
+    case StopReason::kMaxTokens:
+      return "max_tokens";
+    case StopReason::kContextFull:
+      return "context_full";
+    case StopReason::kRefused:
+      return "refused";
+    case StopReason::kPaused:
+      return "paused";
   }
   return "";
 }
@@ -81,9 +88,11 @@ class Loop {
     const auto notes = spec_.notes.empty() ? Result<std::string>("") : ReadFile(spec_.notes);
     if (notes && !notes->empty()) text += "\n# Your notes\n\n" + *notes;
     if (!last_calls.empty())
-      text += "\n# Where you are\n\nYou have worked on this mission; the conversation grew too long "
-              "and begins anew. The worktree, the log and what you committed are as you left them. "
-              "Your last calls:\n" + last_calls;
+      text +=
+          "\n# Where you are\n\nYou have worked on this mission; the conversation grew too long "
+          "and begins anew. The worktree, the log and what you committed are as you left them. "
+          "Your last calls:\n" +
+          last_calls;
     return transcript_.Clean(text);
   }
 
@@ -96,8 +105,8 @@ class Loop {
 
   Result<> Restart(const std::string& why) {
     ++spend_.restarts;
-    CRUCIBLE_TRY(transcript_.Write("restart", {{"why", why},
-                                               {"tokens", conversation_.Estimate()}}));
+    CRUCIBLE_TRY(
+        transcript_.Write("restart", {{"why", why}, {"tokens", conversation_.Estimate()}}));
     return Begin();
   }
 
@@ -131,7 +140,7 @@ class Loop {
     events.on_text = spec_.on_text;
     events.on_retry = [this](const std::string& what) {
       ++spend_.retries;
-      (void)transcript_.Write("retry", {{"what", what}});   // the next line says it if it failed
+      (void)transcript_.Write("retry", {{"what", what}});  // the next line says it if it failed
     };
     events.on_billed = [&](const Usage& usage, double usd) {
       billed = true;
@@ -152,7 +161,7 @@ class Loop {
     if (completion->stop == StopReason::kContextFull) return ContextFull();
     context_full_in_a_row_ = 0;
     conversation_.AddReply(*completion);
-    if (completion->stop == StopReason::kPaused) return Ends();   // the model goes on by itself
+    if (completion->stop == StopReason::kPaused) return Ends();  // the model goes on by itself
     if (completion->stop == StopReason::kRefused) {
       detail_ = TextOf(completion->message);
       return Ends(LoopEnd::kRefused);
@@ -186,11 +195,12 @@ class Loop {
       if (block.kind != Block::Kind::kToolCall) continue;
       ++calls;
       if (Interrupted()) return Ends(LoopEnd::kInterrupted);
-      CRUCIBLE_TRY(transcript_.Write("call", {{"id", block.id}, {"tool", block.name},
-                                              {"arguments", block.arguments}}));
+      CRUCIBLE_TRY(transcript_.Write(
+          "call", {{"id", block.id}, {"tool", block.name}, {"arguments", block.arguments}}));
       ToolAnswer answer = CallTool(block, completion.stop == StopReason::kMaxTokens);
       answer.text = transcript_.Clean(answer.text);
-      CRUCIBLE_TRY(transcript_.Write("answer", {{"id", block.id}, {"tool", block.name},
+      CRUCIBLE_TRY(transcript_.Write("answer", {{"id", block.id},
+                                                {"tool", block.name},
                                                 {"error", answer.is_error},
                                                 {"text", answer.text}}));
       conversation_.AddAnswer(block, answer.text, answer.is_error);
@@ -219,8 +229,7 @@ class Loop {
       warned_full_ = true;
       text += (text.empty() ? "" : "\n") + std::string(kWriteNotes);
     }
-    const std::string near =
-        NearlyUsedUp(spec_.budgets, spend_, start_ms_, clock_->UnixMs());
+    const std::string near = NearlyUsedUp(spec_.budgets, spend_, start_ms_, clock_->UnixMs());
     if (!near.empty())
       text += fmt::format("{}[budget: {}: log and commit what stands, then report]",
                           text.empty() ? "" : "\n", near);
@@ -236,12 +245,13 @@ class Loop {
       for (const ToolDescription& known : descriptions_) names.push_back(known.name);
       return {.text = fmt::format("there is no tool {}; the tools are {}", call.name,
                                   fmt::join(names, ", ")),
-              .is_error = true, .bad_arguments = true};
+              .is_error = true,
+              .bad_arguments = true};
     }
     ToolAnswer answer = tool->Call(call.arguments);
     if (answer.bad_arguments && cut_off)
-      answer.text += fmt::format("; the reply was cut off at {} tokens: make it shorter",
-                                 spec_.reply_tokens);
+      answer.text +=
+          fmt::format("; the reply was cut off at {} tokens: make it shorter", spec_.reply_tokens);
     return answer;
   }
 
@@ -258,16 +268,20 @@ class Loop {
       if (block.kind == Block::Kind::kToolCall) calls.push_back(block.name);
     const Usage& usage = completion.usage;
     return transcript_.Write(
-        "assistant", {{"turn", spend_.turns}, {"text", TextOf(completion.message)},
-                      {"calls", calls}, {"stop", StopText(completion.stop)},
+        "assistant", {{"turn", spend_.turns},
+                      {"text", TextOf(completion.message)},
+                      {"calls", calls},
+                      {"stop", StopText(completion.stop)},
                       {"usage", {usage.input, usage.output, usage.cache_read, usage.cache_write}},
-                      {"usd", completion.usd}, {"attempts", completion.attempts}});
+                      {"usd", completion.usd},
+                      {"attempts", completion.attempts}});
   }
 
   Result<LoopOutcome> End(LoopEnd end) {
     CRUCIBLE_TRY(Account());
     if (detail_.empty()) detail_ = ToText(end);
-    CRUCIBLE_TRY(transcript_.Write("end", {{"why", std::string(ToText(end))}, {"detail", detail_},
+    CRUCIBLE_TRY(transcript_.Write("end", {{"why", std::string(ToText(end))},
+                                           {"detail", detail_},
                                            {"spend", json::parse(SpendText(spend_))}}));
     return LoopOutcome{end, transcript_.Clean(detail_), spend_};
   }
@@ -290,21 +304,6 @@ Result<LoopOutcome> RunAgentLoop(const LoopSpec& spec) {
   CRUCIBLE_CHECK(spec.provider != nullptr && spec.tools != nullptr,
                  "a loop has a provider and tools");
   return Loop(spec).Run();
-}
-
-MissionResult ResultOf(const LoopOutcome& outcome) {
-  const bool blocked =
-      outcome.end == LoopEnd::kRefused || outcome.end == LoopEnd::kConfiguration;
-  const std::string why(ToText(outcome.end));
-  return {blocked ? "blocked" : "budget",
-          fmt::format("The mission ended without a report: {}{}; {} turns, {:.2f} USD.\n", why,
-                      outcome.detail == why || outcome.detail.empty() ? "" : ": " + outcome.detail,
-                      outcome.spend.turns, outcome.spend.usd)};
-}
-
-Result<> WriteLoopResult(const std::filesystem::path& folder, const LoopOutcome& outcome) {
-  if (outcome.end == LoopEnd::kReported || outcome.end == LoopEnd::kProvider) return {};
-  return WriteMissionResult(folder, ResultOf(outcome));
 }
 
 }  // namespace crucible

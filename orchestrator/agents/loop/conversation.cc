@@ -45,7 +45,10 @@ void Conversation::AddReply(const Completion& completion) {
 }
 
 void Conversation::AddAnswer(const Block& call, const std::string& text, bool is_error) {
-  Block block{.kind = Block::Kind::kToolResult, .text = text, .id = call.id, .name = call.name,
+  Block block{.kind = Block::Kind::kToolResult,
+              .text = text,
+              .id = call.id,
+              .name = call.name,
               .is_error = is_error};
   bytes_ += Bytes(block);
   UserMessage()->blocks.push_back(std::move(block));
@@ -65,15 +68,13 @@ std::int64_t Conversation::Estimate() const {
 }
 
 bool Conversation::Full() const {
-  return context_tokens_ > 0 &&
-         static_cast<double>(Estimate() + reply_tokens_) >
-             kFullShare * static_cast<double>(context_tokens_);
+  return context_tokens_ > 0 && static_cast<double>(Estimate() + reply_tokens_) >
+                                    kFullShare * static_cast<double>(context_tokens_);
 }
 
 bool Conversation::NearlyFull() const {
-  return context_tokens_ > 0 &&
-         static_cast<double>(Estimate() + reply_tokens_) >
-             kNearlyShare * static_cast<double>(context_tokens_);
+  return context_tokens_ > 0 && static_cast<double>(Estimate() + reply_tokens_) >
+                                    kNearlyShare * static_cast<double>(context_tokens_);
 }
 
 std::string Conversation::LastCalls() const {

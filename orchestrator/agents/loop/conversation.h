@@ -1,5 +1,5 @@
-// conversation.h: the messages so far, how much of the model's context they fill, and what a restart
-// begins with. Pure.
+// conversation.h: the messages so far, how much of the model's context they fill, and what a
+// restart begins with. Pure.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class Conversation {
 
   void AddReply(const Completion& completion);
   void AddAnswer(const Block& call, const std::string& text, bool is_error);
-  void AddText(const std::string& text);   // of the user, after the answers
+  void AddText(const std::string& text);  // of the user, after the answers
 
   const std::vector<Message>& messages() const { return messages_; }
   bool fresh() const { return messages_.size() <= 1; }
@@ -37,9 +37,9 @@ class Conversation {
 
   std::int64_t context_tokens_;
   int reply_tokens_;
-  std::size_t fixed_bytes_;           // system text and tools
+  std::size_t fixed_bytes_;  // system text and tools
   std::vector<Message> messages_;
-  std::int64_t known_tokens_ = 0;     // of the messages up to known_bytes_
+  std::int64_t known_tokens_ = 0;  // of the messages up to known_bytes_
   std::size_t bytes_ = 0, known_bytes_ = 0;
   std::deque<std::string> last_calls_;
 };

@@ -19,18 +19,30 @@ bool Nearly(double used, double most) { return most > 0 && used >= kNearly * mos
 
 std::string_view ToText(LoopEnd end) {
   switch (end) {
-    case LoopEnd::kReported: return "reported";
-    case LoopEnd::kWall: return "wall time used up";
-    case LoopEnd::kTurns: return "turns used up";
-    case LoopEnd::kTokens: return "tokens used up";
-    case LoopEnd::kUsd: return "money used up";
-    case LoopEnd::kGpu: return "device time used up";
-    case LoopEnd::kFormat: return "too many malformed replies in a row";
-    case LoopEnd::kIdle: return "no progress";
-    case LoopEnd::kRefused: return "the model refused";
-    case LoopEnd::kProvider: return "no answer from the model";
-    case LoopEnd::kConfiguration: return "the provider is not set up";
-    case LoopEnd::kInterrupted: return "interrupted";
+    case LoopEnd::kReported:
+      return "reported";
+    case LoopEnd::kWall:
+      return "wall time used up";
+    case LoopEnd::kTurns:
+      return "turns used up";
+    case LoopEnd::kTokens:
+      return "tokens used up";
+    case LoopEnd::kUsd:
+      return "money used up";
+    case LoopEnd::kGpu:
+      return "device time used up";
+    case LoopEnd::kFormat:
+      return "too many malformed replies in a row";
+    case LoopEnd::kIdle:
+      return "no progress";
+    case LoopEnd::kRefused:
+      return "the model refused";
+    case LoopEnd::kProvider:
+      return "no answer from the model";
+    case LoopEnd::kConfiguration:
+      return "the provider is not set up";
+    case LoopEnd::kInterrupted:
+      return "interrupted";
   }
   return "";
 }
@@ -56,9 +68,8 @@ std::string NearlyUsedUp(const LoopBudgets& budgets, const LoopSpend& spend, std
   std::vector<std::string> parts;
   if (Nearly(spend.turns, budgets.turns))
     parts.push_back(fmt::format("turn {} of {}", spend.turns, budgets.turns));
-  if (budgets.deadline_ms > start_ms &&
-      Nearly(static_cast<double>(now_ms - start_ms),
-             static_cast<double>(budgets.deadline_ms - start_ms)))
+  if (budgets.deadline_ms > start_ms && Nearly(static_cast<double>(now_ms - start_ms),
+                                               static_cast<double>(budgets.deadline_ms - start_ms)))
     parts.push_back(FormatDuration(std::max<std::int64_t>(0, budgets.deadline_ms - now_ms)) +
                     " left");
   if (Nearly(static_cast<double>(Tokens(spend.usage)), static_cast<double>(budgets.tokens)))
@@ -66,8 +77,8 @@ std::string NearlyUsedUp(const LoopBudgets& budgets, const LoopSpend& spend, std
   if (Nearly(spend.usd, budgets.usd))
     parts.push_back(fmt::format("{:.2f} of {:.2f} USD", spend.usd, budgets.usd));
   if (Nearly(spend.gpu_seconds, budgets.gpu_seconds))
-    parts.push_back(fmt::format("{:.0f} of {:.0f} s of device time", spend.gpu_seconds,
-                                budgets.gpu_seconds));
+    parts.push_back(
+        fmt::format("{:.0f} of {:.0f} s of device time", spend.gpu_seconds, budgets.gpu_seconds));
   if (Nearly(spend.idle_turns_in_a_row, budgets.idle_turns))
     parts.push_back(fmt::format("{} of {} turns without an edit, a comparison or a log entry",
                                 spend.idle_turns_in_a_row, budgets.idle_turns));

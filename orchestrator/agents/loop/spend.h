@@ -16,33 +16,37 @@ namespace crucible {
 
 // 0 is no limit, save for format_errors and deadline_ms, which a loop always has.
 struct LoopBudgets {
-  std::int64_t deadline_ms = 0;    // Unix ms: the mission's wall time
-  int turns = 200;                 // replies of the model
-  std::int64_t tokens = 0;         // input, output and cache writes; reads of a cache are not counted
+  std::int64_t deadline_ms = 0;  // Unix ms: the mission's wall time
+  int turns = 200;               // replies of the model
+  std::int64_t tokens = 0;       // input, output and cache writes; reads of a cache are not counted
   double usd = 0;
-  double gpu_seconds = 0;          // of the device's queue
-  int format_errors = 3;           // one after the other
-  int idle_turns = 25;             // one after the other, without an edit, a comparison or a log entry
+  double gpu_seconds = 0;  // of the device's queue
+  int format_errors = 3;   // one after the other
+  int idle_turns = 25;     // one after the other, without an edit, a comparison or a log entry
 };
 
 struct LoopSpend {
   std::string model;
   int turns = 0, restarts = 0, retries = 0, format_errors = 0, idle_turns = 0;
   Usage usage;
-  bool usage_known = true;         // false: the server did not say, the tokens are estimated
+  bool usage_known = true;  // false: the server did not say, the tokens are estimated
   double usd = 0, gpu_seconds = 0;
   std::int64_t wall_ms = 0;
   int format_errors_in_a_row = 0, idle_turns_in_a_row = 0;
 };
 
 enum class LoopEnd {
-  kReported,      // the agent called report; result.json says the rest
-  kWall, kTurns, kTokens, kUsd, kGpu,   // a budget
-  kFormat,        // too many malformed calls, or replies without one, in a row
-  kIdle,          // no progress
-  kRefused,       // the model refuses
-  kProvider,      // no answer worth having
-  kConfiguration, // the key, the model's name or the request is wrong
+  kReported,  // the agent called report; result.json says the rest
+  kWall,
+  kTurns,
+  kTokens,
+  kUsd,
+  kGpu,            // a budget
+  kFormat,         // too many malformed calls, or replies without one, in a row
+  kIdle,           // no progress
+  kRefused,        // the model refuses
+  kProvider,       // no answer worth having
+  kConfiguration,  // the key, the model's name or the request is wrong
   kInterrupted,
 };
 

@@ -8,7 +8,7 @@
 namespace crucible {
 namespace {
 
-constexpr std::size_t kShortestSecret = 6;   // shorter ones would eat ordinary words
+constexpr std::size_t kShortestSecret = 6;  // shorter ones would eat ordinary words
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// transcript.h: a mission's conversation as JSON Lines, each line whole on disk before the next step.
+// transcript.h: a mission's conversation as JSON Lines, each line whole on disk before the next
+// step.
 //
 // {"time": "…Z", "kind": "start|assistant|call|answer|user|retry|restart|end", …}. Secrets that the
 // caller knows are replaced in every text, also in what goes back to the model.

@@ -17,7 +17,7 @@
 namespace crucible {
 
 struct QueuedCall {
-  nlohmann::json id, progress_token;   // the token: null where none was given
+  nlohmann::json id, progress_token;  // the token: null where none was given
   Tool* tool = nullptr;
   std::string arguments;
   bool cancelled = false;
@@ -28,7 +28,7 @@ class CallQueue {
   using Done = std::function<void(const QueuedCall& call, const ToolAnswer& answer)>;
 
   CallQueue(std::atomic<bool>* stop_call, Done done);
-  ~CallQueue();   // stops the running call and forgets the others
+  ~CallQueue();  // stops the running call and forgets the others
   CallQueue(const CallQueue&) = delete;
   CallQueue& operator=(const CallQueue&) = delete;
 

@@ -13,10 +13,10 @@ inline constexpr int kParseError = -32700, kInvalidRequest = -32600, kMethodNotF
 struct Incoming {
   enum class Kind { kRequest, kNotification, kResponse, kMalformed };
   Kind kind = Kind::kMalformed;
-  nlohmann::json id;       // of a request: text or an integer; null where it could not be read
+  nlohmann::json id;  // of a request: text or an integer; null where it could not be read
   std::string method;
-  nlohmann::json params;   // an object
-  int code = 0;            // kMalformed: what to answer, and why
+  nlohmann::json params;  // an object
+  int code = 0;           // kMalformed: what to answer, and why
   std::string why;
 };
 

@@ -29,10 +29,9 @@ constexpr int kLookEveryMs = 200;
 class Server {
  public:
   explicit Server(const McpSpec& spec)
-      : spec_(spec), calls_(spec.stop_call, [this](const QueuedCall& call,
-                                                   const ToolAnswer& answer) {
-          Done(call, answer);
-        }) {}
+      : spec_(spec),
+        calls_(spec.stop_call,
+               [this](const QueuedCall& call, const ToolAnswer& answer) { Done(call, answer); }) {}
 
   Result<> Run() {
     while (!Interrupted() && Readable()) {
@@ -91,7 +90,7 @@ class Server {
       case Incoming::Kind::kMalformed:
         return Write(json_rpc::Failure(message.id, message.code, message.why));
       case Incoming::Kind::kResponse:
-        return;   // nothing is asked of the client
+        return;  // nothing is asked of the client
       case Incoming::Kind::kNotification:
         if (message.method == "notifications/cancelled")
           calls_.Cancel(message.params.value("requestId", json()));
@@ -108,19 +107,19 @@ class Server {
       return Write(json_rpc::Failure(message.id, json_rpc::kMethodNotFound,
                                      "there is no method " + message.method));
     if (!initialized_)
-      return Write(json_rpc::Failure(message.id, json_rpc::kInvalidRequest,
-                                     "initialize comes first"));
+      return Write(
+          json_rpc::Failure(message.id, json_rpc::kInvalidRequest, "initialize comes first"));
     message.method == "tools/list" ? List(message) : Call(message);
   }
 
   void Initialize(const Incoming& message) {
     const auto asked = message.params.find("protocolVersion");
     if (asked == message.params.end() || !asked->is_string())
-      return Write(json_rpc::Failure(message.id, json_rpc::kInvalidParams,
-                                     "protocolVersion is missing"));
+      return Write(
+          json_rpc::Failure(message.id, json_rpc::kInvalidParams, "protocolVersion is missing"));
     const std::string wanted = asked->get<std::string>();
-    const bool known = std::find(std::begin(kVersions), std::end(kVersions), wanted) !=
-                       std::end(kVersions);
+    const bool known =
+        std::find(std::begin(kVersions), std::end(kVersions), wanted) != std::end(kVersions);
     initialized_ = true;
     Write(json_rpc::Answer(message.id,
                            {{"protocolVersion", known ? wanted : kVersions[0]},
@@ -170,18 +169,18 @@ class Server {
     }
     if (now - told_at_ < spec_.progress_every) return;
     told_at_ = now;
-    Write(json_rpc::Notification(
-        "notifications/progress",
-        {{"progressToken", running->progress_token}, {"progress", ++told_},
-         {"message", running->tool->description().name + " still runs"}}));
+    Write(json_rpc::Notification("notifications/progress",
+                                 {{"progressToken", running->progress_token},
+                                  {"progress", ++told_},
+                                  {"message", running->tool->description().name + " still runs"}}));
   }
 
   // On the queue's thread.
   void Done(const QueuedCall& call, const ToolAnswer& answer) {
-    if (call.cancelled) return;   // nobody waits for it
-    Write(json_rpc::Answer(
-        call.id, {{"content", {{{"type", "text"}, {"text", ValidUtf8(answer.text)}}}},
-                  {"isError", answer.is_error}}));
+    if (call.cancelled) return;  // nobody waits for it
+    Write(json_rpc::Answer(call.id,
+                           {{"content", {{{"type", "text"}, {"text", ValidUtf8(answer.text)}}}},
+                            {"isError", answer.is_error}}));
   }
 
   const McpSpec& spec_;
@@ -192,7 +191,7 @@ class Server {
   json told_id_;
   SteadyClock::time_point told_at_;
   int told_ = 0;
-  CallQueue calls_;   // last: its thread uses the rest, and ends first
+  CallQueue calls_;  // last: its thread uses the rest, and ends first
 };
 
 }  // namespace

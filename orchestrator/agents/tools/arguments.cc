@@ -54,9 +54,8 @@ std::string Forms(const std::vector<Argument>& arguments) {
 }
 
 bool Allowed(const Argument& argument, const std::string& text) {
-  return argument.choices.empty() ||
-         std::find(argument.choices.begin(), argument.choices.end(), text) !=
-             argument.choices.end();
+  return argument.choices.empty() || std::find(argument.choices.begin(), argument.choices.end(),
+                                               text) != argument.choices.end();
 }
 
 // Models write 10.0 for 10; nothing is lost by reading it so.
@@ -155,8 +154,8 @@ Result<json> ReadArguments(const std::string& tool, const std::vector<Argument>&
       continue;
     }
     if (!Fits(argument, &*found))
-      return wrong(fmt::format("\"{}\" must be {}, not {}", argument.name, Form(argument),
-                               Shown(*found)));
+      return wrong(
+          fmt::format("\"{}\" must be {}, not {}", argument.name, Form(argument), Shown(*found)));
   }
   return values;
 }

@@ -1,5 +1,5 @@
-// arguments.h: the arguments of a tool, declared once: the JSON Schema that a model is shown and the
-// check that its call must pass come from the same list, so they cannot disagree.
+// arguments.h: the arguments of a tool, declared once: the JSON Schema that a model is shown and
+// the check that its call must pass come from the same list, so they cannot disagree.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct Argument {
   Kind kind = Kind::kText;
   std::string help;
   bool required = false;
-  std::vector<std::string> choices;           // kText and kTexts: the only ones allowed
-  std::optional<std::int64_t> least, most;    // kInteger
+  std::vector<std::string> choices;         // kText and kTexts: the only ones allowed
+  std::optional<std::int64_t> least, most;  // kInteger
 };
 
 // JSON Schema (an object, no other properties) as text.

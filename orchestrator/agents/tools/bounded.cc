@@ -17,8 +17,8 @@ std::size_t SequenceAt(std::string_view text, std::size_t at) {
   for (std::size_t i = 1; i < length; ++i)
     if (!Continues(text[at + i])) return 0;
   const unsigned char second = byte(at + 1);
-  if (lead == 0xe0 && second < 0xa0) return 0;   // overlong
-  if (lead == 0xed && second > 0x9f) return 0;   // a surrogate
+  if (lead == 0xe0 && second < 0xa0) return 0;  // overlong
+  if (lead == 0xed && second > 0x9f) return 0;  // a surrogate
   if (lead == 0xf0 && second < 0x90) return 0;
   if (lead == 0xf4 && second > 0x8f) return 0;
   return length;
@@ -58,8 +58,9 @@ std::string Shorten(std::string_view text, std::size_t most) {
 std::string Head(std::string_view text, std::size_t most, const std::string& where) {
   if (text.size() <= most) return ValidUtf8(text);
   std::size_t end = CutAt(text, most);
-  if (const std::size_t line = text.rfind('\n', end); line != std::string_view::npos && line > end / 2)
-    end = line + 1;   // whole lines where they are not too long
+  if (const std::size_t line = text.rfind('\n', end);
+      line != std::string_view::npos && line > end / 2)
+    end = line + 1;  // whole lines where they are not too long
   return fmt::format("{}{}[{} more bytes in {}]\n", ValidUtf8(text.substr(0, end)),
                      end > 0 && text[end - 1] == '\n' ? "" : "\n", text.size() - end, where);
 }

@@ -1,7 +1,8 @@
 // command_tool.cc: run_command: a shell command in the worktree, in the sandbox, within its limits.
 //
-// The output goes to a file as it comes, so that nothing is lost, and what is answered names it. The
-// command's group is killed at the limit, and after every command whatever still carries its mark.
+// The output goes to a file as it comes, so that nothing is lost, and what is answered names it.
+// The command's group is killed at the limit, and after every command whatever still carries its
+// mark.
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -62,7 +63,7 @@ Result<SubprocessSpec> CommandSpec(Session* session, const std::string& command,
 
 struct Run {
   ExitStatus status;
-  std::string ended;      // why it was ended, if it was
+  std::string ended;  // why it was ended, if it was
   std::int64_t wall_ms = 0;
 };
 
@@ -121,11 +122,10 @@ Result<ToolAnswer> RunCommand(Session* session, const json& arguments) {
   CRUCIBLE_ASSIGN(const std::string text, ReadFile(output));
   ToolAnswer answer;
   answer.is_error = !run.ended.empty() || !run.status.ok();
-  answer.text = fmt::format("[{} after {}]\n{}",
-                            run.ended.empty() ? run.status.Describe() : run.ended,
-                            FormatDuration(run.wall_ms),
-                            HeadAndTail(text, session->context.limits.answer_bytes,
-                                        output.string()));
+  answer.text =
+      fmt::format("[{} after {}]\n{}", run.ended.empty() ? run.status.Describe() : run.ended,
+                  FormatDuration(run.wall_ms),
+                  HeadAndTail(text, session->context.limits.answer_bytes, output.string()));
   return answer;
 }
 
@@ -142,8 +142,11 @@ void AddCommandTool(const SharedSession& session, ToolSet* tools) {
            "it prints are no results: compare measures.",
        {{.name = "command", .help = "for /bin/sh -c", .required = true},
         {.name = "directory", .help = "relative to the worktree (default: its root)"},
-        {.name = "limit_s", .kind = Kind::kInteger, .help = "seconds it may take (default 120)",
-         .least = 1, .most = std::max<std::int64_t>(1, context.limits.command_ms / 1000)}},
+        {.name = "limit_s",
+         .kind = Kind::kInteger,
+         .help = "seconds it may take (default 120)",
+         .least = 1,
+         .most = std::max<std::int64_t>(1, context.limits.command_ms / 1000)}},
        [session](const json& arguments) { return RunCommand(session.get(), arguments); }}));
 }
 

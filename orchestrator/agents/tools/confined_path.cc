@@ -10,8 +10,7 @@ namespace {
 namespace fs = std::filesystem;
 
 bool IsBelow(const fs::path& root, const fs::path& path) {
-  const auto [at_root, at_path] =
-      std::mismatch(root.begin(), root.end(), path.begin(), path.end());
+  const auto [at_root, at_path] = std::mismatch(root.begin(), root.end(), path.begin(), path.end());
   return at_root == root.end() || (std::next(at_root) == root.end() && at_root->empty());
 }
 

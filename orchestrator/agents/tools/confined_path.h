@@ -1,8 +1,8 @@
 // confined_path.h: which file a path of an agent's means, and whether the agent may touch it.
 //
-// Paths are relative to the worktree, or absolute. Every symbolic link on the way is resolved before
-// anything is decided, so a link cannot lead out. Between the check and the use nothing of the
-// agent's runs: its commands have ended.
+// Paths are relative to the worktree, or absolute. Every symbolic link on the way is resolved
+// before anything is decided, so a link cannot lead out. Between the check and the use nothing of
+// the agent's runs: its commands have ended.
 #pragma once
 
 #include <filesystem>
@@ -15,8 +15,8 @@
 namespace crucible {
 
 struct ConfinedPath {
-  std::filesystem::path file;   // absolute, without links
-  std::string shown;            // relative to the worktree, or absolute outside it
+  std::filesystem::path file;  // absolute, without links
+  std::string shown;           // relative to the worktree, or absolute outside it
 };
 
 // An existing file or folder at or below one of `roots` (the worktree first). kUsage names what is

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
-#include <set>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "orchestrator/agents/tools/bounded.h"
 #include "results_log/retest.h"
@@ -38,9 +38,9 @@ Params ParamsOf(const json& object) {
   if (!object.is_object()) return params;
   for (const auto& [name, value] : object.items()) {
     const json& after = value.is_array() && value.size() == 2 ? value[1] : value;
-    params[Normal(name)] = after.is_string() ? Normal(after.get<std::string>())
-                                             : after.dump(-1, ' ', false,
-                                                          json::error_handler_t::replace);
+    params[Normal(name)] = after.is_string()
+                               ? Normal(after.get<std::string>())
+                               : after.dump(-1, ' ', false, json::error_handler_t::replace);
   }
   return params;
 }
@@ -66,8 +66,8 @@ bool Same(const Entry& entry, const Experiment& experiment, const Params& params
   if (!experiment.tree.empty() && TextAt(entry, "tree") == experiment.tree &&
       TextAt(entry, "against") == experiment.against)
     return true;
-  return !experiment.mechanism.empty() &&
-         Normal(entry.mechanism) == Normal(experiment.mechanism) && ParamsOf(entry) == params;
+  return !experiment.mechanism.empty() && Normal(entry.mechanism) == Normal(experiment.mechanism) &&
+         ParamsOf(entry) == params;
 }
 
 }  // namespace
@@ -87,10 +87,9 @@ const Entry* FindRejection(const std::vector<Entry>& entries, const Experiment& 
 }
 
 std::string Citation(const Entry& entry) {
-  std::string text = fmt::format("{} {}: {}",
-                                 entry.id > 0 ? fmt::format("[e{}]", entry.id)
-                                              : fmt::format("[{}]", entry.key),
-                                 entry.mechanism, ToText(entry.kind));
+  std::string text = fmt::format(
+      "{} {}: {}", entry.id > 0 ? fmt::format("[e{}]", entry.id) : fmt::format("[{}]", entry.key),
+      entry.mechanism, ToText(entry.kind));
   if (!entry.summary.empty()) text += "; " + Shorten(entry.summary, kLongestReason);
   if (!entry.reason.empty()) text += ": " + Shorten(entry.reason, kLongestReason);
   return text;

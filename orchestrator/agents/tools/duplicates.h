@@ -15,8 +15,8 @@
 namespace crucible {
 
 struct Experiment {
-  std::string mechanism, params;       // params: JSON object text, or ""
-  std::string tree, against;           // source hashes; "" where not known
+  std::string mechanism, params;  // params: JSON object text, or ""
+  std::string tree, against;      // source hashes; "" where not known
   std::vector<std::string> cases;
 };
 

@@ -95,8 +95,8 @@ Result<ToolAnswer> WriteWhole(Session* session, const json& arguments) {
   std::error_code ignored;
   const bool existed = fs::exists(place.file, ignored);
   CRUCIBLE_TRY(Write(place.file, text));
-  return Say(fmt::format("{} {} ({} bytes)\n", existed ? "replaced" : "wrote", place.shown,
-                         text.size()));
+  return Say(
+      fmt::format("{} {} ({} bytes)\n", existed ? "replaced" : "wrote", place.shown, text.size()));
 }
 
 }  // namespace
@@ -105,13 +105,15 @@ void AddEditTools(const SharedSession& session, ToolSet* tools) {
   const std::string editable = "The mission may change " + EditableText(session->target()) + ".";
   tools->push_back(MakeFunctionTool(
       {"edit_file",
-       "Replace one passage of a file: old_text must occur exactly once, byte for byte. " + editable,
+       "Replace one passage of a file: old_text must occur exactly once, byte for byte. " +
+           editable,
        {{.name = "path", .help = "relative to the worktree", .required = true},
         {.name = "old_text", .help = "what is there now, unique", .required = true},
         {.name = "new_text", .help = "what is to be there", .required = true}},
        [session](const json& arguments) { return Edit(session.get(), arguments); }}));
   tools->push_back(MakeFunctionTool(
-      {"write_file", "Write a whole file, new or in place of the old one. " + editable,
+      {"write_file",
+       "Write a whole file, new or in place of the old one. " + editable,
        {{.name = "path", .help = "relative to the worktree", .required = true},
         {.name = "content", .help = "the file's whole text", .required = true}},
        [session](const json& arguments) { return WriteWhole(session.get(), arguments); }}));

@@ -31,10 +31,10 @@ Result<ToolAnswer> Note(Session* session, const json& arguments) {
   notes += text;
   if (!notes.empty() && notes.back() != '\n') notes += '\n';
   if (notes.size() > kMostNotes)
-    return Fail(ErrorKind::kUsage, "note", session->order().id,
-                fmt::format("the notes would have {} bytes, more than {}", notes.size(),
-                            kMostNotes),
-                "replace them by a shorter version");
+    return Fail(
+        ErrorKind::kUsage, "note", session->order().id,
+        fmt::format("the notes would have {} bytes, more than {}", notes.size(), kMostNotes),
+        "replace them by a shorter version");
   CRUCIBLE_TRY(WriteFileAtomically(session->NotesFile(), notes));
   return Say(fmt::format("noted ({} bytes in all)\n", notes.size()));
 }
@@ -60,9 +60,10 @@ Result<> MayCommit(Session* session, const std::string& tree) {
     const bool checked = state.checked && state.checked->tree == tree && state.checked->pass &&
                          state.checked->rule == "full";
     if (checked && compared && state.compared->verdict == "no_difference") return {};
-    return refuse("exactly these files have no passed full check and a comparison against what is "
-                  "held that is accepted or finds no difference",
-                  "check with level full, then compare, without an edit between them");
+    return refuse(
+        "exactly these files have no passed full check and a comparison against what is "
+        "held that is accepted or finds no difference",
+        "check with level full, then compare, without an edit between them");
   }
   if (compared)
     return refuse("the last comparison said " + state.compared->verdict,
@@ -117,12 +118,12 @@ Result<ToolAnswer> Commit(Session* session, const json& arguments) {
   CRUCIBLE_TRY(KeepHeldFiles(*session));
   session->Event("commit", fmt::format("{} {}", commit.substr(0, 12), Shorten(message, 100)));
   return Say(fmt::format("committed {}; it is what later comparisons are made against{}\n",
-                         commit.substr(0, 12),
-                         state.pending ? "; log_experiment comes next" : ""));
+                         commit.substr(0, 12), state.pending ? "; log_experiment comes next" : ""));
 }
 
 Result<ToolAnswer> Restore(Session* session) {
-  CRUCIBLE_ASSIGN(const auto changes, session->repository.WorktreeChanges(session->order().worktree));
+  CRUCIBLE_ASSIGN(const auto changes,
+                  session->repository.WorktreeChanges(session->order().worktree));
   CRUCIBLE_ASSIGN(const std::string head,
                   session->repository.Resolve("refs/heads/" + session->order().branch));
   CRUCIBLE_TRY(session->repository.ResetHard(session->order().worktree, head));
@@ -144,8 +145,7 @@ Result<ToolAnswer> ReportTool(Session* session, const json& arguments) {
     return refuse("the report is empty", "say what was tried, the numbers, and what is left");
   if (result.report.size() > kMostReport)
     return refuse(fmt::format("it has more than {} bytes", kMostReport), "shorten it");
-  const bool committed =
-      session->state.held.source_hash != session->order().baseline.source_hash;
+  const bool committed = session->state.held.source_hash != session->order().baseline.source_hash;
   if (result.outcome == "candidate" && !committed)
     return refuse("the mission has no commit", "commit what was accepted, or report no_change");
   if (session->Unlogged() && !session->OutOfTime())
@@ -183,9 +183,12 @@ void AddEndTools(const SharedSession& session, ToolSet* tools) {
       {"report",
        "End the mission. candidate: the commit is to be merged; no_change: nothing was found; "
        "pivot: the idea is dead, with the evidence; blocked: by what.",
-       {{.name = "outcome", .help = "what came of it", .required = true,
+       {{.name = "outcome",
+         .help = "what came of it",
+         .required = true,
          .choices = {"candidate", "no_change", "pivot", "blocked"}},
-        {.name = "report", .help = "Markdown: what was tried, the numbers, what is left to try",
+        {.name = "report",
+         .help = "Markdown: what was tried, the numbers, what is left to try",
          .required = true}},
        [session](const json& arguments) { return ReportTool(session.get(), arguments); }}));
 }

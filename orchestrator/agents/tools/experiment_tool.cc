@@ -1,8 +1,9 @@
 // experiment_tool.cc: log_experiment: the agent's words to the harness's numbers.
 //
-// The entry was made when the judge (or the build) answered; the agent says what it changed and what
-// it expected, and cannot say what came of it. A rejection that the log already has is refused, with
-// its entry named, and a confirmed gain where the log said "rejected" replaces that entry.
+// The entry was made when the judge (or the build) answered; the agent says what it changed and
+// what it expected, and cannot say what came of it. A rejection that the log already has is
+// refused, with its entry named, and a confirmed gain where the log said "rejected" replaces that
+// entry.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -53,8 +54,8 @@ Result<> AgainstTheLog(Session* session, Entry* entry, const std::string& params
   filter.target = session->target().name;
   CRUCIBLE_ASSIGN(const auto entries, session->store.QueryEntries(filter));
   const json change = json::parse(entry->change);
-  Experiment experiment{entry->mechanism, params, change.value("tree", ""),
-                        change.value("against", ""), {}};
+  Experiment experiment{
+      entry->mechanism, params, change.value("tree", ""), change.value("against", ""), {}};
   for (const CaseResult& result : entry->cases) experiment.cases.push_back(result.name);
   const Entry* old =
       FindRejection(entries, experiment, session->order().now, session->order().retry);
@@ -63,7 +64,7 @@ Result<> AgainstTheLog(Session* session, Entry* entry, const std::string& params
     entry->supersedes = old->key;
     return {};
   }
-  session->state.pending_known = old->key;   // answered: the mission may go on without logging it
+  session->state.pending_known = old->key;  // answered: the mission may go on without logging it
   CRUCIBLE_TRY(session->Save());
   return Fail(ErrorKind::kConflict, "log_experiment", entry->mechanism,
               "the log has this experiment, rejected under today's conditions: " + Citation(*old),
@@ -87,8 +88,7 @@ Result<ToolAnswer> LogExperiment(Session* session, const json& arguments) {
                                        entry.summary.empty() ? entry.reason : entry.summary);
   session->Event("decision", what);
   return Say(fmt::format("logged as [e{}]: {}{}\n", id, what,
-                         entry.supersedes.empty() ? ""
-                                                  : "; it replaces " + entry.supersedes));
+                         entry.supersedes.empty() ? "" : "; it replaces " + entry.supersedes));
 }
 
 }  // namespace
@@ -103,7 +103,8 @@ void AddExperimentTool(const SharedSession& session, ToolSet* tools) {
          .help = "what it changes physically, short and reusable: \"panel width\"",
          .required = true},
         {.name = "hypothesis", .help = "what it should have gained, and why", .required = true},
-        {.name = "params", .kind = Kind::kObject,
+        {.name = "params",
+         .kind = Kind::kObject,
          .help = "what was set, as {\"panel_width\": [4, 8]} (before, after) or {\"layout\": "
                  "\"columns\"}; the same mechanism with the same params is the same experiment"},
         {.name = "description", .help = "what was changed, for a reader of the log"}},

@@ -45,10 +45,9 @@ Result<ToolAnswer> Brief(Session* session, const json& arguments) {
 }
 
 std::string Line(const Entry& entry) {
-  std::string text = fmt::format("[e{}] {} {} {}: {}", entry.id,
-                                 FormatUtc(entry.time_ms).substr(0, 16), ToText(entry.kind),
-                                 Shorten(entry.mechanism, kLongestField),
-                                 Shorten(entry.summary, kLongestField));
+  std::string text = fmt::format(
+      "[e{}] {} {} {}: {}", entry.id, FormatUtc(entry.time_ms).substr(0, 16), ToText(entry.kind),
+      Shorten(entry.mechanism, kLongestField), Shorten(entry.summary, kLongestField));
   if (!entry.reason.empty()) text += ". Why: " + Shorten(entry.reason, kLongestField);
   return text + fmt::format(" ({})\n", entry.author);
 }
@@ -58,7 +57,7 @@ Result<EntryFilter> FilterFrom(const Session& session, const json& arguments) {
   filter.target = session.target().name;
   filter.cases = arguments.value("cases", std::vector<std::string>());
   for (const std::string& kind : arguments.value("kinds", std::vector<std::string>()))
-    filter.kinds.push_back(EntryKindFromText(kind).value());   // the schema's choices
+    filter.kinds.push_back(EntryKindFromText(kind).value());  // the schema's choices
   filter.text = arguments.value("text", std::string());
   filter.mechanism = arguments.value("mechanism", std::string());
   filter.mission = arguments.value("mission", std::string());
@@ -92,21 +91,28 @@ void AddLogTools(const SharedSession& session, ToolSet* tools) {
        "What the results log knows of cases, fresh: records and floors, what holds, what was "
        "rejected and must not be tried again, what is up for a retest, open leads.",
        {{.name = "cases", .kind = Kind::kTexts, .help = "default: the mission's", .choices = cases},
-        {.name = "tokens", .kind = Kind::kInteger, .help = "at most so many (default 3000)",
-         .least = 200, .most = 20'000}},
+        {.name = "tokens",
+         .kind = Kind::kInteger,
+         .help = "at most so many (default 3000)",
+         .least = 200,
+         .most = 20'000}},
        [session](const json& arguments) { return Brief(session.get(), arguments); }}));
   tools->push_back(MakeFunctionTool(
       {"log_query",
        "Entries of the results log, newest first, or one of them whole.",
        {{.name = "entry", .help = "an id or key, like e12: that entry alone, with everything"},
         {.name = "cases", .kind = Kind::kTexts, .help = "of any of these cases", .choices = cases},
-        {.name = "kinds", .kind = Kind::kTexts, .help = "of any of these kinds",
-         .choices = {"win", "loss", "null", "inconclusive", "refused", "crashed", "note",
-                     "floor"}},
+        {.name = "kinds",
+         .kind = Kind::kTexts,
+         .help = "of any of these kinds",
+         .choices = {"win", "loss", "null", "inconclusive", "refused", "crashed", "note", "floor"}},
         {.name = "text", .help = "words in the mechanism, hypothesis, summary or reason"},
         {.name = "mechanism", .help = "exactly this mechanism"},
         {.name = "mission", .help = "of one mission, like m12"},
-        {.name = "limit", .kind = Kind::kInteger, .help = "most entries (default 20)", .least = 1,
+        {.name = "limit",
+         .kind = Kind::kInteger,
+         .help = "most entries (default 20)",
+         .least = 1,
          .most = 200}},
        [session](const json& arguments) { return LogQuery(session.get(), arguments); }}));
 }

@@ -35,7 +35,7 @@ void DropSecretsFromEnvironment() {
     std::string upper;
     for (const char c : name)
       upper.push_back(static_cast<char>(std::toupper(static_cast<unsigned char>(c))));
-    if (upper == "CRUCIBLE_GPU_TOKEN") continue;   // the queue's own, no secret
+    if (upper == "CRUCIBLE_GPU_TOKEN") continue;  // the queue's own, no secret
     for (const char* word : {"KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"})
       if (upper.find(word) != std::string::npos) {
         // Overwritten, too: /proc/PID/environ shows this memory to every process of the user.

@@ -111,8 +111,9 @@ BuildRequest RequestFor(Session* session) {
   return request;
 }
 
-// A build runs what the agent wrote, so it runs in a sandbox of its own: the build folder is what it
-// may write, the sources it can only read. Between builds nothing of the agent's reaches that folder.
+// A build runs what the agent wrote, so it runs in a sandbox of its own: the build folder is what
+// it may write, the sources it can only read. Between builds nothing of the agent's reaches that
+// folder.
 Result<> PutInSandbox(const ToolContext& context, BuildRequest* request) {
   if (!context.sandbox) return {};
   CRUCIBLE_CHECK(context.enter_sandbox != nullptr, "a sandbox comes with the way into it");
@@ -126,9 +127,9 @@ Result<> PutInSandbox(const ToolContext& context, BuildRequest* request) {
   SubprocessSpec probe;
   probe.argv = {"true"};
   CRUCIBLE_ASSIGN(const SubprocessSpec inside, context.enter_sandbox(sandbox, probe));
-  CRUCIBLE_CHECK(inside.argv.size() > 1 && inside.argv.back() == "true" &&
-                     inside.descriptors.empty(),
-                 "a sandbox without git is words in front of a command");
+  CRUCIBLE_CHECK(
+      inside.argv.size() > 1 && inside.argv.back() == "true" && inside.descriptors.empty(),
+      "a sandbox without git is words in front of a command");
   request->runner.insert(request->runner.end(), inside.argv.begin(), inside.argv.end() - 1);
   // A target's commands start in the sources, inside as outside.
   request->runner.insert(request->runner.end(), {"/bin/sh", "-c", "cd \"$0\" && exec \"$@\"",
@@ -147,8 +148,8 @@ Result<JudgeReport> Judge(Session* session, JudgeRequest request, const std::str
   StopWatch watch([session] { return session->Interrupted() || session->OutOfTime(); });
   auto report = RunJudge(session->order().workspace, request);
   if (!report && watch.stopped())
-    return Fail(ErrorKind::kInterrupted, what, session->order().id,
-                "it was ended with the mission", "report");
+    return Fail(ErrorKind::kInterrupted, what, session->order().id, "it was ended with the mission",
+                "report");
   return report;
 }
 
@@ -177,7 +178,7 @@ Result<Arm> BuildWorktree(Session* session, bool* built_now) {
   if (built_now != nullptr) *built_now = false;
   if (session->state.built && session->state.built->source_hash == tree)
     return *session->state.built;
-  session->state.built.reset();   // half a build is none
+  session->state.built.reset();  // half a build is none
   CRUCIBLE_TRY(session->Save());
   BuildRequest request = RequestFor(session);
   CRUCIBLE_TRY(PutInSandbox(session->context, &request));
@@ -190,8 +191,7 @@ Result<Arm> BuildWorktree(Session* session, bool* built_now) {
     built = Fail(ErrorKind::kUnavailable, "build", session->order().id,
                  "the build itself changed the sources", "let it write to the build folder only");
   if (!built) {
-    Entry entry = Measured(*session, tree, session->state.held.source_hash,
-                           session->order().cases,
+    Entry entry = Measured(*session, tree, session->state.held.source_hash, session->order().cases,
                            fmt::format("{:03}-build", ++session->state.judged));
     entry.kind = EntryKind::kCrashed;
     entry.summary = "the build failed";
@@ -212,12 +212,11 @@ Result<JudgeReport> Check(Session* session, const std::string& level) {
   request.candidate = arm;
   request.level = level;
   CRUCIBLE_ASSIGN(const JudgeReport report, Judge(session, request, "check"));
-  session->state.checked =
-      TreeVerdict{arm.source_hash, "", level, report.verdict, report.pass};
+  session->state.checked = TreeVerdict{arm.source_hash, "", level, report.verdict, report.pass};
   if (!report.pass) {
-    Entry entry = Measured(*session, arm.source_hash, session->state.held.source_hash,
-                           session->order().cases,
-                           fmt::format("{:03}-check", session->state.judged));
+    Entry entry =
+        Measured(*session, arm.source_hash, session->state.held.source_hash, session->order().cases,
+                 fmt::format("{:03}-check", session->state.judged));
     AddReport(report, &entry);
     entry.kind = report.verdict == "crashed" ? EntryKind::kCrashed : EntryKind::kRefused;
     CRUCIBLE_TRY(Pend(session, std::move(entry)));
@@ -228,14 +227,12 @@ Result<JudgeReport> Check(Session* session, const std::string& level) {
 
 Result<JudgeReport> Compare(Session* session, const Comparison& comparison) {
   CRUCIBLE_ASSIGN(const Arm arm, BuildWorktree(session));
-  const Arm& other =
-      comparison.against == "base" ? session->order().baseline : session->state.held;
+  const Arm& other = comparison.against == "base" ? session->order().baseline : session->state.held;
   MissionState& state = session->state;
   // What passed a screen is confirmed on fresh data; its quick check is done.
-  const bool screened = state.compared && state.compared->pass &&
-                        state.compared->rule == "screen" &&
-                        state.compared->tree == arm.source_hash &&
-                        state.compared->against == other.source_hash;
+  const bool screened =
+      state.compared && state.compared->pass && state.compared->rule == "screen" &&
+      state.compared->tree == arm.source_hash && state.compared->against == other.source_hash;
   JudgeRequest request;
   request.op = "compare";
   request.baseline = other;
@@ -246,8 +243,7 @@ Result<JudgeReport> Compare(Session* session, const Comparison& comparison) {
   state.measured.insert(arm.source_hash);
   const auto report = Judge(session, request, comparison.rule);
   // Only a candidate that hangs is at fault when there is no verdict: one that crashes has one.
-  if (!report && report.error().kind != ErrorKind::kTimeout)
-    return tl::unexpected(report.error());
+  if (!report && report.error().kind != ErrorKind::kTimeout) return tl::unexpected(report.error());
   Entry entry = Measured(*session, arm.source_hash, other.source_hash, comparison.cases,
                          fmt::format("{:03}-{}", state.judged, comparison.rule));
   if (!report) {
@@ -261,8 +257,8 @@ Result<JudgeReport> Compare(Session* session, const Comparison& comparison) {
   AddReport(*report, &entry);
   if (screened && entry.margins.empty() && state.pending) entry.margins = state.pending->margins;
   entry.kind = KindOf(*report, comparison.rule, comparison.cases);
-  state.compared = TreeVerdict{arm.source_hash, other.source_hash, comparison.rule,
-                               report->verdict, report->pass};
+  state.compared = TreeVerdict{arm.source_hash, other.source_hash, comparison.rule, report->verdict,
+                               report->pass};
   CRUCIBLE_TRY(Pend(session, std::move(entry)));
   return *report;
 }

@@ -19,8 +19,8 @@ namespace crucible {
 Result<Arm> BuildWorktree(Session* session, bool* built_now = nullptr);
 
 struct Comparison {
-  std::string rule;                 // screen | claim
-  std::string against;              // held | base
+  std::string rule;     // screen | claim
+  std::string against;  // held | base
   std::vector<std::string> cases;
 };
 

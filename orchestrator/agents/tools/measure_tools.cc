@@ -8,6 +8,7 @@
 #include "orchestrator/agents/tools/duplicates.h"
 #include "orchestrator/agents/tools/measure.h"
 #include "orchestrator/agents/tools/tool_lists.h"
+#include "results_log/retest.h"
 
 namespace crucible {
 namespace {
@@ -18,7 +19,8 @@ using Kind = Argument::Kind;
 // What went wrong, cut to an answer's size; its text names the log that has the rest.
 ToolAnswer Failed(const Session& session, const Error& error) {
   return {.text = Head(error.text, session.context.limits.answer_bytes,
-                       (session.Folder() / "build.log").string()) + "\n",
+                       (session.Folder() / "build.log").string()) +
+                  "\n",
           .is_error = true};
 }
 
@@ -27,10 +29,9 @@ Result<ToolAnswer> Build(Session* session) {
   bool built_now = false;
   const auto arm = BuildWorktree(session, &built_now);
   if (!arm) return Failed(*session, arm.error());
-  return Say(fmt::format("{} (files {}); output in {}\n",
-                         built_now ? "built" : "nothing changed since the last build",
-                         arm->source_hash.substr(0, 12),
-                         (session->Folder() / "build.log").string()));
+  return Say(fmt::format(
+      "{} (files {}); output in {}\n", built_now ? "built" : "nothing changed since the last build",
+      arm->source_hash.substr(0, 12), (session->Folder() / "build.log").string()));
 }
 
 Result<ToolAnswer> CheckTool(Session* session, const json& arguments) {
@@ -54,12 +55,18 @@ Result<> ExperimentsLeft(const Session& session, const std::string& tree) {
 }
 
 // A comparison that nobody logs is lost to every later mission, so the next one waits for it. What
-// was not measured (a failed build or check) may be mended first.
-Result<> LastOneLogged(const Session& session, const std::string& tree) {
+// was not measured (a failed build or check) may be mended first, and what passed a screen or was
+// inconclusive may be measured again; a rejection may not, until chance takes it. (A claim may
+// decide what a screen rejected: it is the stricter of the two.)
+Result<> LastOneLogged(const Session& session, const std::string& tree, const std::string& rule) {
   if (!session.Unlogged()) return {};
   const Entry& entry = *session.state.pending;
   const bool measured = entry.kind != EntryKind::kCrashed && entry.kind != EntryKind::kRefused;
-  if (!measured || json::parse(entry.change).value("tree", "") == tree) return {};
+  const bool same = json::parse(entry.change).value("tree", "") == tree;
+  const auto& last = session.state.compared;
+  const bool only_screened = last && last->tree == tree && last->rule == "screen";
+  if (!measured || (same && !IsRejection(entry.kind))) return {};
+  if (same && only_screened && rule == "claim") return {};
   return Fail(ErrorKind::kUsage, "compare", session.order().id,
               fmt::format("the last comparison is not in the log ({}: {})", ToText(entry.kind),
                           entry.summary),
@@ -69,7 +76,6 @@ Result<> LastOneLogged(const Session& session, const std::string& tree) {
 // Time on the device is not spent on what the log already answers.
 Result<> NotRejectedBefore(Session* session, const Comparison& comparison, const json& arguments,
                            const std::string& tree) {
-  if (session->state.measured.contains(tree)) return {};   // this mission's own, being confirmed
   Experiment experiment;
   experiment.cases = comparison.cases;
   experiment.tree = tree;
@@ -107,6 +113,8 @@ std::string Advice(const Session& session, const Comparison& comparison,
     text = "A screen that passes is worth confirming and no more: compare again with rule claim.\n";
   else if (report.pass && comparison.against == "held")
     text = "Accepted: commit it, and log_experiment.\n";
+  else if (report.verdict == "inconclusive")
+    text = "Nothing is shown yet: compare again, or log it with log_experiment.\n";
   else
     text = "Log it with log_experiment; restore puts the files back as they were.\n";
   const int most = session.order().experiments;
@@ -125,7 +133,7 @@ Result<ToolAnswer> CompareTool(Session* session, const json& arguments) {
   if (tree == other)
     return Fail(ErrorKind::kUsage, "compare", session->order().id,
                 "the files are the same as what they would be compared with", "change something");
-  CRUCIBLE_TRY(LastOneLogged(*session, tree));
+  CRUCIBLE_TRY(LastOneLogged(*session, tree, comparison.rule));
   CRUCIBLE_TRY(ExperimentsLeft(*session, tree));
   CRUCIBLE_TRY(NotRejectedBefore(session, comparison, arguments, tree));
   session->Event("experiment", fmt::format("compare ({}) {}", comparison.rule,
@@ -149,9 +157,11 @@ std::vector<std::string> CaseNames(const Target& target) {
 }  // namespace
 
 void AddMeasureTools(const SharedSession& session, ToolSet* tools) {
-  tools->push_back(MakeFunctionTool(
-      {"build", "Build the worktree as the judge will; a failure quotes the compiler.", {},
-       [session](const json&) { return Build(session.get()); }}));
+  tools->push_back(
+      MakeFunctionTool({"build",
+                        "Build the worktree as the judge will; a failure quotes the compiler.",
+                        {},
+                        [session](const json&) { return Build(session.get()); }}));
   tools->push_back(MakeFunctionTool(
       {"check",
        "Build, then check the results against the oracle: quick takes seconds, full is what the "
@@ -166,7 +176,9 @@ void AddMeasureTools(const SharedSession& session, ToolSet* tools) {
        "Give mechanism and params and it refuses, before measuring, what the log already rejected.",
        {{.name = "rule", .help = "claim (default) or screen", .choices = {"claim", "screen"}},
         {.name = "against", .help = "held (default) or base", .choices = {"held", "base"}},
-        {.name = "cases", .kind = Kind::kTexts, .help = "default: the mission's cases",
+        {.name = "cases",
+         .kind = Kind::kTexts,
+         .help = "default: the mission's cases",
          .choices = CaseNames(session->target())},
         {.name = "mechanism", .help = "as for log_experiment"},
         {.name = "params", .kind = Kind::kObject, .help = "as for log_experiment"}},

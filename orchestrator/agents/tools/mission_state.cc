@@ -10,8 +10,11 @@ namespace {
 using nlohmann::json;
 
 json ToJson(const TreeVerdict& verdict) {
-  return {{"tree", verdict.tree}, {"against", verdict.against}, {"rule", verdict.rule},
-          {"verdict", verdict.verdict}, {"pass", verdict.pass}};
+  return {{"tree", verdict.tree},
+          {"against", verdict.against},
+          {"rule", verdict.rule},
+          {"verdict", verdict.verdict},
+          {"pass", verdict.pass}};
 }
 
 TreeVerdict VerdictFrom(const json& object) {
@@ -52,16 +55,19 @@ Result<MissionState> LoadMissionState(const std::filesystem::path& file, const A
 }
 
 Result<> SaveMissionState(const std::filesystem::path& file, const MissionState& state) {
-  json object = {{"number", state.number},       {"judged", state.judged},
-                 {"held", ToJson(state.held)},   {"held_slot", state.held_slot},
-                 {"measured", state.measured},   {"last_logged", state.last_logged},
+  json object = {{"number", state.number},
+                 {"judged", state.judged},
+                 {"held", ToJson(state.held)},
+                 {"held_slot", state.held_slot},
+                 {"measured", state.measured},
+                 {"last_logged", state.last_logged},
                  {"pending_known", state.pending_known}};
   if (state.built) object["built"] = ToJson(*state.built);
   if (state.checked) object["checked"] = ToJson(*state.checked);
   if (state.compared) object["compared"] = ToJson(*state.compared);
   if (state.pending) object["pending"] = ToJson(*state.pending);
-  return WriteFileAtomically(
-      file, object.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+  return WriteFileAtomically(file,
+                             object.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace crucible

@@ -43,9 +43,8 @@ Result<ToolAnswer> Read(Session* session, const json& arguments) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     if (++line >= first) {
       if (line >= first + count) break;
-      const std::string row =
-          fmt::format("{}\t{}\n", line, Shorten(std::string_view(text).substr(at, end - at),
-                                                kLongestLine));
+      const std::string row = fmt::format(
+          "{}\t{}\n", line, Shorten(std::string_view(text).substr(at, end - at), kLongestLine));
       if (last > 0 && shown.size() + row.size() > budget) break;
       shown += row;
       last = line;
@@ -57,8 +56,8 @@ Result<ToolAnswer> Read(Session* session, const json& arguments) {
     return Fail(ErrorKind::kUsage, "read", path, fmt::format("it has {} lines", line),
                 "give an offset within them");
   if (at < text.size())
-    shown += fmt::format("[{} more bytes in {}: go on with offset {}]\n",
-                         text.size() - at, place.shown, last + 1);
+    shown += fmt::format("[{} more bytes in {}: go on with offset {}]\n", text.size() - at,
+                         place.shown, last + 1);
   return Say(std::move(shown));
 }
 
@@ -84,15 +83,15 @@ void List(const fs::path& folder, int level, Listing* listing) {
     }
     const std::string relative = item.path().lexically_relative(listing->worktree).string();
     if (item.is_symlink(ignored)) {
-      listing->text += fmt::format("{} -> {}\n", relative,
-                                   fs::read_symlink(item.path(), ignored).string());
+      listing->text +=
+          fmt::format("{} -> {}\n", relative, fs::read_symlink(item.path(), ignored).string());
     } else if (item.is_directory(ignored)) {
       listing->text += relative + "/\n";
       if (level < listing->depth) List(item.path(), level + 1, listing);
     } else {
-      listing->text += fmt::format("{}  {} bytes{}\n", relative, item.file_size(ignored),
-                                   IsEditable(listing->session->target(), relative) ? "  editable"
-                                                                                    : "");
+      listing->text +=
+          fmt::format("{}  {} bytes{}\n", relative, item.file_size(ignored),
+                      IsEditable(listing->session->target(), relative) ? "  editable" : "");
     }
   }
 }
@@ -108,8 +107,10 @@ Result<ToolAnswer> ListFiles(Session* session, const json& arguments) {
   List(place.file, 1, &listing);
   if (listing.text.empty()) return Say("(empty)\n");
   if (listing.left_out > 0)
-    listing.text += fmt::format("[{} more at these levels in {}: list a folder below it, or give "
-                                "a smaller depth]\n", listing.left_out, place.shown);
+    listing.text += fmt::format(
+        "[{} more at these levels in {}: list a folder below it, or give "
+        "a smaller depth]\n",
+        listing.left_out, place.shown);
   return Say(ValidUtf8(listing.text));
 }
 
@@ -122,16 +123,22 @@ void AddReadTools(const SharedSession& session, ToolSet* tools) {
        "its number and a tab, which are not part of the file.",
        {{.name = "path", .help = "relative to the worktree", .required = true},
         {.name = "offset", .kind = Kind::kInteger, .help = "first line, from 1", .least = 1},
-        {.name = "lines", .kind = Kind::kInteger, .help = "how many lines (default 400)",
-         .least = 1, .most = 5000}},
+        {.name = "lines",
+         .kind = Kind::kInteger,
+         .help = "how many lines (default 400)",
+         .least = 1,
+         .most = 5000}},
        [session](const json& arguments) { return Read(session.get(), arguments); }}));
   tools->push_back(MakeFunctionTool(
       {"list_files",
        "List the files below a folder of the worktree with their sizes; those that the mission may "
        "change are marked.",
        {{.name = "path", .help = "the folder (default: the worktree's root)"},
-        {.name = "depth", .kind = Kind::kInteger, .help = "levels of folders (default 3)",
-         .least = 1, .most = 20}},
+        {.name = "depth",
+         .kind = Kind::kInteger,
+         .help = "levels of folders (default 3)",
+         .least = 1,
+         .most = 20}},
        [session](const json& arguments) { return ListFiles(session.get(), arguments); }}));
 }
 

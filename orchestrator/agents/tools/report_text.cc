@@ -37,15 +37,15 @@ std::string Table(const std::vector<CaseResult>& cases) {
 }  // namespace
 
 std::string ReportText(const JudgeReport& report, const Session& session) {
-  std::string text = fmt::format("verdict: {}\n", report.verdict.empty()
-                                                      ? (report.pass ? "passed" : "failed")
-                                                      : report.verdict);
+  std::string text =
+      fmt::format("verdict: {}\n",
+                  report.verdict.empty() ? (report.pass ? "passed" : "failed") : report.verdict);
   if (!report.cases.empty()) text += Table(report.cases);
   if (!report.reason.empty())
     text += fmt::format("why: {}\n", Shorten(report.reason, kLongestReason));
   if (!report.first_failed_check.empty())
-    text += fmt::format("first failed check: {}\n",
-                        Shorten(report.first_failed_check, kLongestReason));
+    text +=
+        fmt::format("first failed check: {}\n", Shorten(report.first_failed_check, kLongestReason));
   if (!report.margins.empty()) {
     std::vector<std::string> parts;
     for (const auto& [gate, value] : report.margins)

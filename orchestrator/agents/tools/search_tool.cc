@@ -58,10 +58,10 @@ Result<ToolAnswer> Search(Session* session, const json& arguments) {
                    {"-e", pattern, "--", place.shown == "." ? "." : "./" + place.shown});
   spec.directory = session->order().worktree;
   spec.environment = {{"LC_ALL", "C.UTF-8"}, {"GREP_OPTIONS", ""}};
-  CRUCIBLE_ASSIGN(const Captured run,
-                  RunCaptured(std::move(spec),
-                              std::chrono::milliseconds(session->context.limits.search_ms), {},
-                              kMostOutput));
+  CRUCIBLE_ASSIGN(
+      const Captured run,
+      RunCaptured(std::move(spec), std::chrono::milliseconds(session->context.limits.search_ms), {},
+                  kMostOutput));
   if (run.timed_out)
     return Fail(ErrorKind::kTimeout, "search", pattern,
                 fmt::format("it took longer than {} ms", session->context.limits.search_ms),
@@ -73,9 +73,10 @@ Result<ToolAnswer> Search(Session* session, const json& arguments) {
                       session->context.limits.answer_bytes);
   if (hits.all == 0) return Say(fmt::format("no line matches in {}\n", place.shown));
   if (hits.all > hits.shown)
-    hits.text += fmt::format("[{}{} more lines in {}: narrow the pattern, the folder or the "
-                             "files]\n", run.truncated ? "at least " : "", hits.all - hits.shown,
-                             place.shown);
+    hits.text += fmt::format(
+        "[{}{} more lines in {}: narrow the pattern, the folder or the "
+        "files]\n",
+        run.truncated ? "at least " : "", hits.all - hits.shown, place.shown);
   return Say(std::move(hits.text));
 }
 
@@ -90,10 +91,16 @@ void AddSearchTool(const SharedSession& session, ToolSet* tools) {
         {.name = "path", .help = "file or folder (default: the whole worktree)"},
         {.name = "files", .help = "only files of this name pattern, like *.cc"},
         {.name = "ignore_case", .kind = Kind::kFlag, .help = "letters of either case"},
-        {.name = "context", .kind = Kind::kInteger, .help = "lines around each match", .least = 0,
+        {.name = "context",
+         .kind = Kind::kInteger,
+         .help = "lines around each match",
+         .least = 0,
          .most = 10},
-        {.name = "most", .kind = Kind::kInteger, .help = "most lines shown (default 100)",
-         .least = 1, .most = 1000}},
+        {.name = "most",
+         .kind = Kind::kInteger,
+         .help = "most lines shown (default 100)",
+         .least = 1,
+         .most = 1000}},
        [session](const json& arguments) { return Search(session.get(), arguments); }}));
 }
 

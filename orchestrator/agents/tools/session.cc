@@ -30,7 +30,8 @@ std::vector<fs::path> Session::ReadRoots() const {
   std::vector<fs::path> roots = {order().worktree};
   if (context.sandbox && !context.sandbox->scratch.empty())
     roots.push_back(context.sandbox->scratch);
-  for (const char* name : {"outputs", "reports", "build.log", "judge.log", "notes.md", "mission.md"})
+  for (const char* name :
+       {"outputs", "reports", "build.log", "judge.log", "notes.md", "mission.md"})
     roots.push_back(Folder() / name);
   return roots;
 }
@@ -63,7 +64,8 @@ Result<> Session::NothingForeignChanged() {
                           all == 1 ? " was" : "s were", fmt::join(foreign, ", "),
                           all > kShown ? ", …" : ""),
               fmt::format("restore goes back to the last commit, or put them back by hand; it may "
-                          "change {}", EditableText(target())));
+                          "change {}",
+                          EditableText(target())));
 }
 
 Result<std::string> Session::Tree() const { return SourceHash(target(), order().worktree); }

@@ -21,7 +21,7 @@ struct Session {
   Store store;
   Repository repository;
   MissionState state;
-  int outputs = 0;   // files of outputs made, for their names
+  int outputs = 0;  // files of outputs made, for their names
 
   static Result<Session> Open(const ToolContext& context);
 

@@ -15,8 +15,8 @@ namespace crucible {
 struct ToolAnswer {
   std::string text;
   bool is_error = false;
-  bool ends_mission = false;       // `report` was called and accepted
-  bool bad_arguments = false;      // the call's form was wrong: counts as a format error
+  bool ends_mission = false;   // `report` was called and accepted
+  bool bad_arguments = false;  // the call's form was wrong: counts as a format error
 };
 
 class Tool {

@@ -4,10 +4,10 @@
 namespace crucible {
 namespace {
 
+using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using nlohmann::json;
 
 class AgentLoop : public LoopFixture {};
 
@@ -33,7 +33,7 @@ TEST_F(AgentLoop, CallsAreMadeInOrderAndAnsweredInOneMessage) {
 
 TEST_F(AgentLoop, TheTranscriptAndTheSpendAreWrittenAsItHappens) {
   on_call_ = [&] {
-    EXPECT_EQ(Kinds(), "start user assistant call ");   // before the tool has answered
+    EXPECT_EQ(Kinds(), "start user assistant call ");  // before the tool has answered
     EXPECT_EQ(json::parse(ReadFile(spec_.spend).value())["turns"], 0);
   };
   Reply(Calls({{"look", "{}"}}));
@@ -88,7 +88,7 @@ TEST_F(AgentLoop, AnEmptyReplyLeavesNoEmptyMessage) {
   EXPECT_EQ(Run().end, LoopEnd::kReported);
   for (const Message& message : provider_.requests[1].messages)
     EXPECT_FALSE(message.blocks.empty());
-  ASSERT_EQ(provider_.requests[1].messages.size(), 1u);   // user texts stay one message
+  ASSERT_EQ(provider_.requests[1].messages.size(), 1u);  // user texts stay one message
 }
 
 TEST_F(AgentLoop, TurnsWithoutProgressEndItAndProgressBeginsTheCountAnew) {
@@ -120,7 +120,8 @@ TEST_F(AgentLoop, EachBudgetEndsItInItsOwnName) {
   EXPECT_EQ(end_of([&](LoopBudgets* b) {
               b->deadline_ms = clock_.now_ms + 36'000'000;
               b->gpu_seconds = static_cast<double>(called_.size()) + 2;
-            }), LoopEnd::kGpu);
+            }),
+            LoopEnd::kGpu);
 }
 
 TEST_F(AgentLoop, TheAgentIsToldWhenABudgetIsNearlyUsedUp) {
@@ -145,7 +146,7 @@ TEST_F(AgentLoop, WhatAFailedRequestCostIsCounted) {
   EXPECT_THAT(outcome.detail, HasSubstr("overloaded"));
   EXPECT_THAT(Kinds(), HasSubstr("retry end"));
   ASSERT_TRUE(WriteLoopResult(folder_, outcome));
-  EXPECT_FALSE(ReadMissionResult(folder_));   // the campaign sees a crash
+  EXPECT_FALSE(ReadMissionResult(folder_));  // the campaign sees a crash
 }
 
 TEST_F(AgentLoop, ABilledReplyIsCountedOnce) {
@@ -208,7 +209,7 @@ TEST_F(AgentLoop, AFullConversationBeginsAnewFromMissionBriefAndNotes) {
   spec_.context_tokens = 20'000;
   spec_.reply_tokens = 1000;
   spec_.brief = [] { return std::string("BRIEF"); };
-  answer_ = std::string(12'000, 'a');   // about 3000 tokens an answer
+  answer_ = std::string(12'000, 'a');  // about 3000 tokens an answer
   on_call_ = [this] { ASSERT_TRUE(WriteFileAtomically(spec_.notes, "NOTES\n")); };
   spec_.budgets.turns = 14;
   Completion reply = Calls({{"edit_file", R"({"x":7})"}});

@@ -41,8 +41,9 @@ TEST(Conversation, ARestartKeepsOnlyTheTaleOfTheLastCalls) {
   conversation.Restart("m");
   conversation.AddReply(Reply(9000));
   for (int i = 0; i < 30; ++i)
-    conversation.AddAnswer({.kind = Block::Kind::kToolCall, .name = "t" + std::to_string(i),
-                            .arguments = "{}"}, "first line\nsecond", false);
+    conversation.AddAnswer(
+        {.kind = Block::Kind::kToolCall, .name = "t" + std::to_string(i), .arguments = "{}"},
+        "first line\nsecond", false);
   conversation.Restart("again");
   EXPECT_EQ(conversation.messages().size(), 1u);
   EXPECT_LT(conversation.Estimate(), 100);

@@ -30,15 +30,15 @@ class TestClock : public Clock {
 
 class FakeProvider : public Provider {
  public:
-  using Reply = std::function<Result<Completion>(const CompletionRequest&, const CompletionEvents&)>;
+  using Reply =
+      std::function<Result<Completion>(const CompletionRequest&, const CompletionEvents&)>;
 
   std::string model() const override { return "fake"; }
   Result<Completion> Complete(const CompletionRequest& request,
                               const CompletionEvents& events) override {
     requests.push_back(request);
     if (replies.empty()) {
-      if (!forever)
-        return Fail(ErrorKind::kUnavailable, "ask", "fake", "no reply is left", "");
+      if (!forever) return Fail(ErrorKind::kUnavailable, "ask", "fake", "no reply is left", "");
       return forever(request, events);
     }
     const Reply reply = replies.front();
@@ -65,7 +65,8 @@ inline Completion Text(const std::string& text, StopReason stop = StopReason::kE
 inline void AddCall(Completion* completion, const std::string& tool, const std::string& arguments) {
   completion->message.blocks.push_back(
       {.kind = Block::Kind::kToolCall,
-       .id = "id" + std::to_string(completion->message.blocks.size()), .name = tool,
+       .id = "id" + std::to_string(completion->message.blocks.size()),
+       .name = tool,
        .arguments = arguments});
   completion->stop = StopReason::kToolUse;
 }
@@ -87,13 +88,15 @@ class LoopFixture : public ::testing::Test {
   void SetUp() override {
     folder_ = MakeTemporaryDirectory("loop_test_").value();
     for (const char* name : {"look", "edit_file", "compare"})
-      tools_.push_back(MakeFunctionTool(
-          {name, "help", {{.name = "x", .kind = Argument::Kind::kInteger, .help = "x"}},
-           [this, name](const nlohmann::json& arguments) -> Result<ToolAnswer> {
-             called_.push_back(std::string(name) + arguments.dump());
-             if (on_call_) on_call_();
-             return ToolAnswer{.text = answer_};
-           }}));
+      tools_.push_back(
+          MakeFunctionTool({name,
+                            "help",
+                            {{.name = "x", .kind = Argument::Kind::kInteger, .help = "x"}},
+                            [this, name](const nlohmann::json& arguments) -> Result<ToolAnswer> {
+                              called_.push_back(std::string(name) + arguments.dump());
+                              if (on_call_) on_call_();
+                              return ToolAnswer{.text = answer_};
+                            }}));
     tools_.push_back(MakeFunctionTool({"report", "help", {}, [](const nlohmann::json&) {
                                          return Result<ToolAnswer>(
                                              ToolAnswer{.text = "ends", .ends_mission = true});
@@ -119,7 +122,8 @@ class LoopFixture : public ::testing::Test {
   std::vector<nlohmann::json> Lines() {
     std::vector<nlohmann::json> lines;
     std::istringstream stream(ReadFile(spec_.transcript).value());
-    for (std::string line; std::getline(stream, line);) lines.push_back(nlohmann::json::parse(line));
+    for (std::string line; std::getline(stream, line);)
+      lines.push_back(nlohmann::json::parse(line));
     return lines;
   }
   std::string Kinds() {

@@ -25,8 +25,7 @@ TEST(Transcript, BytesThatAreNoTextBecomeText) {
   const auto folder = MakeTemporaryDirectory("transcript_").value();
   Transcript transcript(folder / "t", {}, &SystemClock());
   ASSERT_TRUE(transcript.Write("answer", {{"text", "a\xff\n\"b"}}));
-  EXPECT_EQ(nlohmann::json::parse(ReadFile(folder / "t").value())["text"],
-            "a\xef\xbf\xbd\n\"b");
+  EXPECT_EQ(nlohmann::json::parse(ReadFile(folder / "t").value())["text"], "a\xef\xbf\xbd\n\"b");
   EXPECT_TRUE(RemoveTree(folder));
 }
 

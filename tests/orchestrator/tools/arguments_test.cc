@@ -75,9 +75,10 @@ TEST(Arguments, TheSchemaSaysTheSame) {
 }
 
 TEST(FunctionTool, AThrowingLibraryIsAnAnswerAndNotTheEnd) {
-  const auto tool = MakeFunctionTool({"t", "help", {}, [](const json& values) -> Result<ToolAnswer> {
-                                        return ToolAnswer{.text = values.at("absent")};
-                                      }});
+  const auto tool =
+      MakeFunctionTool({"t", "help", {}, [](const json& values) -> Result<ToolAnswer> {
+                          return ToolAnswer{.text = values.at("absent")};
+                        }});
   const ToolAnswer answer = tool->Call("{}");
   EXPECT_TRUE(answer.is_error);
   EXPECT_FALSE(answer.bad_arguments);
@@ -94,8 +95,11 @@ TEST(Bounded, SaysHowMuchIsMissingAndWhere) {
 TEST(Bounded, NeverCutsACharacterAndMakesBytesText) {
   EXPECT_EQ(Shorten("aüb", 2), "a…");
   EXPECT_EQ(Shorten("aüb", 3), "aü…");
-  EXPECT_EQ(ValidUtf8("a\xff" "b\xc3"), "a\xef\xbf\xbd" "b\xef\xbf\xbd");
-  EXPECT_EQ(ValidUtf8("\xed\xa0\x80").find("\xed"), std::string::npos);   // a surrogate
+  EXPECT_EQ(ValidUtf8("a\xff"
+                      "b\xc3"),
+            "a\xef\xbf\xbd"
+            "b\xef\xbf\xbd");
+  EXPECT_EQ(ValidUtf8("\xed\xa0\x80").find("\xed"), std::string::npos);  // a surrogate
   EXPECT_EQ(ValidUtf8("größe 𝄞"), "größe 𝄞");
 }
 

@@ -33,9 +33,9 @@ TEST_F(CommandTool, ALongOutputIsBoundedAndTheRestIsReadable) {
 }
 
 TEST_F(CommandTool, ACommandEndsAtItsLimitWithAllItStarted) {
-  const ToolAnswer answer = Call(
-      "run_command", {{"command", "sleep 1000 & setsid sleep 1000 & echo started; wait"},
-                      {"limit_s", 1}});
+  const ToolAnswer answer =
+      Call("run_command",
+           {{"command", "sleep 1000 & setsid sleep 1000 & echo started; wait"}, {"limit_s", 1}});
   EXPECT_TRUE(answer.is_error);
   EXPECT_THAT(answer.text, HasSubstr("ended at its limit of 1 s"));
   EXPECT_THAT(answer.text, HasSubstr("started"));

@@ -31,7 +31,8 @@ const Experiment kAgain = {"panel width", R"({"Panel Width":8})", "", "", {"n32"
 
 TEST(Duplicates, TheSameMechanismAndParamsAreTheSameWhateverTheSpelling) {
   EXPECT_NE(Find(Rejection(), kAgain), nullptr);
-  EXPECT_NE(Find(Rejection(), {"PANEL WIDTH", R"({"panel_width":[2,8]})", "", "", {"n32"}}), nullptr);
+  EXPECT_NE(Find(Rejection(), {"PANEL WIDTH", R"({"panel_width":[2,8]})", "", "", {"n32"}}),
+            nullptr);
 }
 
 TEST(Duplicates, OtherParamsMechanismsOrCasesAreOtherExperiments) {
@@ -51,7 +52,7 @@ TEST(Duplicates, OnlyARejectionThatHoldsTodayCounts) {
   entry = Rejection();
   entry.conflated = true;
   EXPECT_EQ(Find(entry, kAgain), nullptr);
-  EXPECT_EQ(Find(Rejection(), kAgain, {"c0.m1.4"}), nullptr);   // up for another try
+  EXPECT_EQ(Find(Rejection(), kAgain, {"c0.m1.4"}), nullptr);  // up for another try
 }
 
 TEST(Duplicates, TheVerySameFilesAreTheSameExperimentUnderAnyName) {

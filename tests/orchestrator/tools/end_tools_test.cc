@@ -4,15 +4,17 @@
 namespace crucible {
 namespace {
 
-using ::testing::HasSubstr;
 using nlohmann::json;
+using ::testing::HasSubstr;
 
 class EndTools : public MissionFixture {
  protected:
   ToolAnswer Commit() { return Call("commit", {{"message", "Raise the speed"}}); }
   void LogIt() {
-    EXPECT_ANSWER(Call("log_experiment", {{"mechanism", "speed"}, {"hypothesis", "h"},
-                                          {"params", {{"n", ++logged_}}}}), "logged");
+    EXPECT_ANSWER(
+        Call("log_experiment",
+             {{"mechanism", "speed"}, {"hypothesis", "h"}, {"params", {{"n", ++logged_}}}}),
+        "logged");
   }
   int logged_ = 0;
 };
@@ -65,8 +67,7 @@ TEST_F(EndTools, LaterComparisonsAreAgainstWhatWasCommitted) {
   Edit("more = 2", "more = 3");
   EXPECT_ANSWER(Call("compare", json::object()), "against what is held");
   LogIt();
-  const auto arm = json::parse(
-      ReadFile(Folder() / "reports/002-claim.baseline.arm.json").value());
+  const auto arm = json::parse(ReadFile(Folder() / "reports/002-claim.baseline.arm.json").value());
   EXPECT_EQ(arm["build"], (Folder() / "build-1").string());
   EXPECT_EQ(ReadFile(Folder() / "build-1/k").value(), "int speed = 2;\nint more = 2;\n");
   EXPECT_EQ(ReadFile(Folder() / "build-0/k").value(), "int speed = 2;\nint more = 3;\n");

@@ -4,8 +4,8 @@
 namespace crucible {
 namespace {
 
-using ::testing::HasSubstr;
 using nlohmann::json;
+using ::testing::HasSubstr;
 
 class ExperimentTool : public MissionFixture {
  protected:
@@ -68,7 +68,7 @@ TEST_F(ExperimentTool, ARejectionIsLoggedOnceAndItsRepetitionRefusedByName) {
   Edit("speed = 1", "speed = 2");
   Call("compare", json::object());
   EXPECT_ANSWER(Call("log_experiment", Words("speed", {{"speed", 2}})), "loss");
-  Edit("more = 2", "more = 3");   // other files, the same idea
+  Edit("more = 2", "more = 3");  // other files, the same idea
   Call("compare", json::object());
   EXPECT_REFUSED(Call("log_experiment", Words("Speed", {{"speed", {1, 2}}})), "[e1] speed: loss");
   EXPECT_EQ(Entries().size(), 1u);

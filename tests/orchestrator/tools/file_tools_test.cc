@@ -1,5 +1,5 @@
-// read_file, list_files, search, edit_file, write_file: confined to the worktree, and what is written
-// to what the mission may change.
+// read_file, list_files, search, edit_file, write_file: confined to the worktree, and what is
+// written to what the mission may change.
 #include "mission_fixture.h"
 
 namespace crucible {
@@ -16,8 +16,7 @@ TEST_F(FileTools, ReadNumbersLinesAndSaysWhereToGoOn) {
             "1\tint speed = 1;\n2\tint more = 2;\n");
   EXPECT_EQ(Call("read_file", {{"path", "kernel/k.cc"}, {"lines", 1}}).text,
             "1\tint speed = 1;\n[14 more bytes in kernel/k.cc: go on with offset 2]\n");
-  EXPECT_EQ(Call("read_file", {{"path", "kernel/k.cc"}, {"offset", 2}}).text,
-            "2\tint more = 2;\n");
+  EXPECT_EQ(Call("read_file", {{"path", "kernel/k.cc"}, {"offset", 2}}).text, "2\tint more = 2;\n");
   EXPECT_REFUSED(Call("read_file", {{"path", "kernel/k.cc"}, {"offset", 9}}), "it has 2 lines");
 }
 
@@ -57,8 +56,9 @@ TEST_F(FileTools, NothingButTheMissionsOwnIsWritten) {
   EXPECT_FALSE(fs::exists(root_ / "elsewhere"));
   EXPECT_FALSE(fs::exists(root_ / "x"));
   EXPECT_EQ(ReadFile(order().worktree / "kernel/fixed.h").value(), "int fixed;\n");
-  EXPECT_REFUSED(Call("edit_file", {{"path", "kernel/fixed.h"}, {"old_text", "int"},
-                                    {"new_text", "x"}}), "may not change it");
+  EXPECT_REFUSED(
+      Call("edit_file", {{"path", "kernel/fixed.h"}, {"old_text", "int"}, {"new_text", "x"}}),
+      "may not change it");
 }
 
 TEST_F(FileTools, ANewFileInANewFolderIsWritten) {
@@ -71,22 +71,24 @@ TEST_F(FileTools, ANewFileInANewFolderIsWritten) {
 
 TEST_F(FileTools, AnEditIsExactAndUnique) {
   fs::permissions(order().worktree / "kernel/k.cc", fs::perms(0755));
-  EXPECT_REFUSED(Call("edit_file", {{"path", "kernel/k.cc"}, {"old_text", "int "},
-                                    {"new_text", "x"}}), "occurs 2 times (lines 1, 2)");
-  EXPECT_REFUSED(Call("edit_file", {{"path", "kernel/k.cc"}, {"old_text", "absent"},
-                                    {"new_text", "x"}}), "does not occur");
-  EXPECT_REFUSED(Call("edit_file", {{"path", "kernel/k.cc"}, {"old_text", "int  speed=1;"},
-                                    {"new_text", "x"}}), "other blanks or tabs only");
-  EXPECT_ANSWER(Call("edit_file", {{"path", "kernel/k.cc"}, {"old_text", "more = 2"},
-                                   {"new_text", "more = 3"}}), "at line 2");
-  EXPECT_EQ(ReadFile(order().worktree / "kernel/k.cc").value(),
-            "int speed = 1;\nint more = 3;\n");
+  EXPECT_REFUSED(
+      Call("edit_file", {{"path", "kernel/k.cc"}, {"old_text", "int "}, {"new_text", "x"}}),
+      "occurs 2 times (lines 1, 2)");
+  EXPECT_REFUSED(
+      Call("edit_file", {{"path", "kernel/k.cc"}, {"old_text", "absent"}, {"new_text", "x"}}),
+      "does not occur");
+  EXPECT_REFUSED(Call("edit_file",
+                      {{"path", "kernel/k.cc"}, {"old_text", "int  speed=1;"}, {"new_text", "x"}}),
+                 "other blanks or tabs only");
+  EXPECT_ANSWER(Call("edit_file",
+                     {{"path", "kernel/k.cc"}, {"old_text", "more = 2"}, {"new_text", "more = 3"}}),
+                "at line 2");
+  EXPECT_EQ(ReadFile(order().worktree / "kernel/k.cc").value(), "int speed = 1;\nint more = 3;\n");
   EXPECT_EQ(fs::status(order().worktree / "kernel/k.cc").permissions(), fs::perms(0755));
 }
 
 TEST_F(FileTools, SearchFindsLinesAndRefusesABadPattern) {
-  EXPECT_EQ(Call("search", {{"pattern", "speed = [0-9]"}}).text,
-            "kernel/k.cc:1:int speed = 1;\n");
+  EXPECT_EQ(Call("search", {{"pattern", "speed = [0-9]"}}).text, "kernel/k.cc:1:int speed = 1;\n");
   EXPECT_EQ(Call("search", {{"pattern", "-int"}, {"path", "kernel"}}).text,
             "no line matches in kernel\n");
   EXPECT_THAT(Call("search", {{"pattern", "INT"}, {"ignore_case", true}, {"files", "*.h"}}).text,

@@ -1,13 +1,14 @@
-// build, check, compare: through the queue, bound to the files they saw, within the mission's limits.
+// build, check, compare: through the queue, bound to the files they saw, within the mission's
+// limits.
 #include "mission_fixture.h"
 
 namespace crucible {
 namespace {
 
 namespace fs = std::filesystem;
+using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using nlohmann::json;
 
 class MeasureTools : public MissionFixture {};
 
@@ -58,7 +59,7 @@ TEST_F(MeasureTools, ExperimentsAreCountedByFilesAndEndAtTheBudget) {
   order().experiments = 1;
   Edit("speed = 1", "speed = 2");
   EXPECT_ANSWER(Call("compare", {{"rule", "screen"}}), "1 of 1 experiments made");
-  EXPECT_ANSWER(Call("compare", json::object()), "Accepted");   // the same files, confirmed
+  EXPECT_ANSWER(Call("compare", json::object()), "Accepted");  // the same files, confirmed
   EXPECT_ANSWER(Call("log_experiment", {{"mechanism", "m"}, {"hypothesis", "h"}}), "win");
   Edit("speed = 2", "speed = 3");
   EXPECT_REFUSED(Call("compare", json::object()), "1 experiments are used up");
@@ -69,8 +70,20 @@ TEST_F(MeasureTools, TheNextComparisonWaitsForTheLogOfTheLast) {
   Edit("speed = 1", "speed = 2");
   EXPECT_ANSWER(Call("compare", json::object()), "verdict: rejected");
   Edit("speed = 2", "speed = 3");
-  Remake();   // also after a restart
+  Remake();  // also after a restart
   EXPECT_REFUSED(Call("compare", json::object()), "log_experiment first");
+}
+
+TEST_F(MeasureTools, ARejectedTreeIsNotMeasuredAgainUntilChanceTakesIt) {
+  Judge("rejected", 1.1);
+  Edit("speed = 1", "speed = 2");
+  EXPECT_ANSWER(Call("compare", {{"rule", "screen"}}), "verdict: rejected");
+  EXPECT_REFUSED(Call("compare", {{"rule", "screen"}}), "log_experiment first");
+  EXPECT_ANSWER(Call("compare", json::object()), "verdict: rejected");  // the stricter rule
+  Judge("accepted", 0.9);
+  EXPECT_REFUSED(Call("compare", json::object()), "log_experiment first");
+  EXPECT_ANSWER(Call("log_experiment", {{"mechanism", "m"}, {"hypothesis", "h"}}), "loss");
+  EXPECT_REFUSED(Call("compare", {{"mechanism", "another name"}}), "[e1] m: loss");
 }
 
 TEST_F(MeasureTools, AKnownRejectionIsRefusedBeforeItIsMeasured) {
@@ -94,9 +107,15 @@ TEST_F(MeasureTools, AKnownRejectionIsRefusedBeforeItIsMeasured) {
 
 TEST_F(MeasureTools, AFailedCheckIsAnErrorWithItsReason) {
   Edit("speed = 1", "speed = 2");
-  answer_ = {{"op", "check"}, {"pass", false}, {"verdict", "check_failed"}, {"reason", "wrong"},
-             {"checks", {{{"case", "dense n=3"}, {"pass", false}, {"margins", {{"eigen", 900.0}}},
-                          {"reason", "eigen 900 > 200"}}}}};
+  answer_ = {{"op", "check"},
+             {"pass", false},
+             {"verdict", "check_failed"},
+             {"reason", "wrong"},
+             {"checks",
+              {{{"case", "dense n=3"},
+                {"pass", false},
+                {"margins", {{"eigen", 900.0}}},
+                {"reason", "eigen 900 > 200"}}}}};
   WriteAnswer(1);
   const ToolAnswer answer = Call("check", {{"level", "full"}});
   EXPECT_TRUE(answer.is_error);

@@ -60,7 +60,8 @@ class MissionFixture : public ::testing::Test {
           "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift\nexec \"$@\"\n");
     Write(bin / "crucible_check",
           fmt::format("#!/bin/sh\necho \"$@\" >> '{0}/calls'\n. '{0}/before'\n"
-                      "cat '{0}/answer.json'\nexit $(cat '{0}/code')\n", root_.string()));
+                      "cat '{0}/answer.json'\nexit $(cat '{0}/code')\n",
+                      root_.string()));
     Write(root_ / "before", "");
     for (const char* name : {"gpu_run", "crucible_check"})
       std::filesystem::permissions(bin / name, std::filesystem::perms(0755));
@@ -78,7 +79,8 @@ class MissionFixture : public ::testing::Test {
     target.build_commands = {
         {"sh", "-c",
          "if grep -q broken kernel/k.cc; then echo 'k.cc:1: error: broken' >&2; exit 1; fi; "
-         "echo run >> \"$0\"/count; cp kernel/k.cc \"$0\"/k", "{build}"}};
+         "echo run >> \"$0\"/count; cp kernel/k.cc \"$0\"/k",
+         "{build}"}};
     target.cases = {{"n32", "{}", {}, ""}, {"n64", "{}", {}, ""}};
   }
 
@@ -111,15 +113,24 @@ class MissionFixture : public ::testing::Test {
   // What the judge answers from now on.
   void Judge(const std::string& verdict, double ratio = 0.9) {
     const bool pass = verdict == "accepted" || verdict == "passed";
-    answer_ = {{"op", "compare"}, {"pass", pass}, {"verdict", verdict},
-               {"reason", "the reason"},
-               {"conditions", {{"compiler", "gcc 12"}, {"device", "cpu x"}}},
-               {"checks", {{{"case", "quick n=3"}, {"pass", true}, {"margins", {{"eigen", 0.5}}},
-                            {"reason", ""}}}},
-               {"cases", {{{"case", "n32"}, {"role", "claim"}, {"verdict", verdict},
-                           {"before_us", 100.0}, {"after_us", 100.0 * ratio}, {"ratio", ratio},
-                           {"ratio_low", ratio - 0.01}, {"ratio_high", ratio + 0.01},
-                           {"rounds", 15}}}}};
+    answer_ = {
+        {"op", "compare"},
+        {"pass", pass},
+        {"verdict", verdict},
+        {"reason", "the reason"},
+        {"conditions", {{"compiler", "gcc 12"}, {"device", "cpu x"}}},
+        {"checks",
+         {{{"case", "quick n=3"}, {"pass", true}, {"margins", {{"eigen", 0.5}}}, {"reason", ""}}}},
+        {"cases",
+         {{{"case", "n32"},
+           {"role", "claim"},
+           {"verdict", verdict},
+           {"before_us", 100.0},
+           {"after_us", 100.0 * ratio},
+           {"ratio", ratio},
+           {"ratio_low", ratio - 0.01},
+           {"ratio_high", ratio + 0.01},
+           {"rounds", 15}}}}};
     WriteAnswer(pass ? 0 : 1);
   }
   void WriteAnswer(int code) {
@@ -160,17 +171,17 @@ class MissionFixture : public ::testing::Test {
 };
 
 // The answer is (not) an error and holds the words.
-#define EXPECT_ANSWER(answer, words)                                  \
-  do {                                                                \
-    const ToolAnswer expected_answer = (answer);                      \
-    EXPECT_FALSE(expected_answer.is_error) << expected_answer.text;   \
-    EXPECT_THAT(expected_answer.text, ::testing::HasSubstr(words));   \
+#define EXPECT_ANSWER(answer, words)                                \
+  do {                                                              \
+    const ToolAnswer expected_answer = (answer);                    \
+    EXPECT_FALSE(expected_answer.is_error) << expected_answer.text; \
+    EXPECT_THAT(expected_answer.text, ::testing::HasSubstr(words)); \
   } while (0)
-#define EXPECT_REFUSED(answer, words)                                 \
-  do {                                                                \
-    const ToolAnswer expected_answer = (answer);                      \
-    EXPECT_TRUE(expected_answer.is_error) << expected_answer.text;    \
-    EXPECT_THAT(expected_answer.text, ::testing::HasSubstr(words));   \
+#define EXPECT_REFUSED(answer, words)                               \
+  do {                                                              \
+    const ToolAnswer expected_answer = (answer);                    \
+    EXPECT_TRUE(expected_answer.is_error) << expected_answer.text;  \
+    EXPECT_THAT(expected_answer.text, ::testing::HasSubstr(words)); \
   } while (0)
 
 }  // namespace crucible

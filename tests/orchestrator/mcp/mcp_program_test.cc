@@ -1,0 +1,95 @@
+// `crucible mcp` as a client starts it: the official client of the protocol works a mission with
+// it.
+#include <nlohmann/json.hpp>
+
+#include "mission_fixture.h"
+#include "orchestrator/agents/mission_folder.h"
+
+namespace crucible {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class McpProgram : public MissionFixture {
+ protected:
+  void SetUp() override {
+    MissionFixture::SetUp();
+    Write(context_.target.file,
+          "name = \"toy\"\ndescription = \"toy\"\ndevice = \"cpu\"\n"
+          "[paths]\neditable = [\"kernel/\"]\nprotected = [\"kernel/fixed.h\"]\n"
+          "[build]\ncommands = [[\"cp\", \"kernel/k.cc\", \"{build}/k\"]]\n"
+          "[harness]\ncommand = [\"true\"]\n"
+          "[[case]]\nname = \"n32\"\nparams = { n = 32 }\n"
+          "[[check]]\nlevel = \"quick\"\nparams = { n = 3 }\n"
+          "[[check]]\nlevel = \"full\"\nparams = { n = 4 }\n");
+    const auto target = LoadTarget(context_.target.file);
+    ASSERT_TRUE(target) << target.error().text;
+    order().baseline.source_hash = SourceHash(*target, repo_).value();
+    ASSERT_TRUE(WriteMissionOrder(order()));
+    words_ = {std::string(CRUCIBLE_BIN_DIR) + "/crucible", "mcp", "--mission",
+              (Folder() / "mission.json").string(), "--unsandboxed"};
+  }
+  std::vector<std::string> words_;
+};
+
+TEST_F(McpProgram, AMissingMissionIsNamedOnStderrAlone) {
+  words_[3] = "no/such/mission.json";
+  const auto run = RunCaptured({.argv = words_});
+  ASSERT_TRUE(run);
+  EXPECT_NE(run->status.code, 0);
+  EXPECT_EQ(run->out, "");
+  EXPECT_THAT(run->err, HasSubstr("no/such/mission.json"));
+}
+
+TEST_F(McpProgram, AnswersOnStdoutAndEndsWithItsInput) {
+  const auto run = RunCaptured(
+      {.argv = words_}, std::chrono::seconds(60),
+      R"({"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}})"
+      "\n");
+  ASSERT_TRUE(run);
+  EXPECT_TRUE(run->status.ok()) << run->err;
+  EXPECT_EQ(nlohmann::json::parse(run->out)["result"]["serverInfo"]["name"], "crucible");
+}
+
+// Installs the client into the build folder once; "" or why that cannot be had here.
+std::string InstallClient() {
+  const fs::path folder = CRUCIBLE_MCP_CLIENT;
+  const fs::path source = fs::path(CRUCIBLE_SOURCE_DIR) / "tests/orchestrator/mcp/client";
+  for (const char* program : {"node", "npm"})
+    if (!FindExecutable(program)) return std::string(program) + " is not installed";
+  for (const char* name : {"package.json", "client.mjs"}) {
+    const auto text = ReadFile(source / name);
+    if (!text || !WriteFileAtomically(folder / name, *text)) return "cannot copy the client";
+  }
+  const std::string wanted = ReadFile(folder / "package.json").value();
+  if (ReadFile(folder / "installed.json").value_or("") == wanted) return "";
+  SubprocessSpec spec{.argv = {"npm", "install", "--no-audit", "--no-fund", "--no-package-lock"},
+                      .directory = folder};
+  const auto run = RunCaptured(std::move(spec), std::chrono::seconds(200));
+  if (!run) return run.error().text;
+  if (run->timed_out) return "npm install took longer than 200 s";
+  if (!run->status.ok()) return "npm install: " + run->err.substr(0, 300);
+  return WriteFileAtomically(folder / "installed.json", wanted) ? "" : "cannot write the mark";
+}
+
+TEST_F(McpProgram, TheOfficialClientWorksAMission) {
+  const std::string missing = InstallClient();
+  if (!missing.empty()) GTEST_SKIP() << "the protocol's client cannot be had: " << missing;
+  std::vector<std::string> argv = {"node", "client.mjs"};
+  argv.insert(argv.end(), words_.begin(), words_.end());
+  argv.push_back("--author");
+  argv.push_back("agent:official-client");
+  SubprocessSpec spec{.argv = argv, .directory = CRUCIBLE_MCP_CLIENT};
+  const auto run = RunCaptured(std::move(spec), std::chrono::seconds(150));
+  ASSERT_TRUE(run);
+  EXPECT_TRUE(run->status.ok() && !run->timed_out) << run->out << run->err;
+  EXPECT_THAT(run->out, HasSubstr("ok\n")) << run->err;
+  EXPECT_EQ(ReadMissionResult(Folder())->outcome, "candidate");
+  EXPECT_THAT(Log(), HasSubstr("Raise the speed"));
+  Store store = OpenLog();
+  EXPECT_EQ(store.FindEntry("e1")->author, "agent:official-client");
+}
+
+}  // namespace
+}  // namespace crucible
