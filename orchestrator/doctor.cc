@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/paths.h"
 #include "base/subprocess.h"
+#include "orchestrator/agents/sandbox.h"
 #include "orchestrator/repository.h"
 #include "results_log/store.h"
 
@@ -107,8 +108,10 @@ std::vector<Finding> Examine(const std::filesystem::path& start,
   findings.push_back(Gpu());
   findings.push_back(Program("nvcc", {"nvcc", "--version"}, Health::kWarn,
                              "CUDA targets cannot be built here"));
-  findings.push_back(Program("sandbox", {"bwrap", "--ro-bind", "/", "/", "true"}, Health::kWarn,
-                             "agents can only run unsandboxed; install bubblewrap"));
+  if (const auto works = SandboxWorks(); works)
+    findings.push_back({Health::kOk, "sandbox", "bubblewrap starts one", ""});
+  else
+    findings.push_back({Health::kWarn, "sandbox", works.error().text, ""});
   for (const char* name : {"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"})
     if (const char* value = std::getenv(name); value != nullptr && *value != '\0')
       findings.push_back({Health::kOk, "provider", fmt::format("{} is set", name), ""});
