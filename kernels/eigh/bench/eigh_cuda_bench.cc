@@ -1,12 +1,14 @@
 // eigh_cuda_bench: this library and cuSOLVER side by side on one GPU, in one run.
 //
 //   eigh_cuda_bench [correct] [ranked] [grid] [wide] [peers] [draws N] [seed S] [json FILE]
+//                   [once BATCH N FAMILY]
 //
 // correct  the 39 correctness cases;  ranked  the 13 ranked cases by their timing rule, then (with
 // `peers`) every cuSOLVER route on the same input;  grid  n in 2 ... 2048 times batch in 1 ... 4096
 // against the best cuSOLVER route;  wide  every wide family, N draws each (10), at the orders of
 // the wide check. Gates are evaluated in FP64; outputs and workspace are poisoned with NaN first.
-// Each result is one line of JSON in FILE. Exit status 1 where a gate fails.
+// once solves one batch three times and checks it, for profilers. Each result is one line of JSON
+// in FILE. Exit status 1 where a gate fails.
 #include <cinttypes>
 #include <cmath>
 #include <cstring>
@@ -22,6 +24,7 @@ namespace {
 struct Options {
   bool correct = false, ranked = false, grid = false, wide = false, peers = false;
   int draws = 10;
+  Case once;
   uint64_t seed = 0;
   std::FILE* json = nullptr;
 };
@@ -305,6 +308,19 @@ void run_grid(Options& options) {
       points, slower, worst);
 }
 
+int run_once(const Options& options) {
+  const Case& c = options.once;
+  Buffers b(c.batch, c.n);
+  generate(c, options.seed, b.a.get());
+  Crucible solver(c.batch, c.n);
+  const double ms = time_calls(solver, b, 2, nullptr);
+  const Verdict v = judge(c.batch, c.n, b.a.get(), b.lambda.get(), b.q.get());
+  std::printf("once %s %" PRId64 " x %d: %.4f ms, %.2f %.2f %.2f, workspace %.1f MiB\n",
+              c.family.c_str(), c.batch, c.n, ms, v.eigen, v.orthogonal, v.reconstruction,
+              solver.workspace_bytes() / 1048576.0);
+  return v.passes() ? 0 : 1;
+}
+
 Options parse(int count, char** words) {
   Options options;
   options.seed = std::random_device{}() & 0xffffff;
@@ -321,7 +337,10 @@ Options parse(int count, char** words) {
       options.wide = true;
     else if (word == "peers")
       options.peers = true;
-    else if (word == "draws" && next)
+    else if (word == "once" && k + 3 < count) {
+      options.once = {std::atoll(words[k + 1]), std::atoi(words[k + 2]), 1, words[k + 3]};
+      k += 3;
+    } else if (word == "draws" && next)
       options.draws = std::atoi(next), ++k;
     else if (word == "seed" && next)
       options.seed = std::strtoull(next, nullptr, 10), ++k;
@@ -352,6 +371,7 @@ int main(int count, char** words) {
   if (options.correct) failed += run_correct(options);
   if (options.ranked) failed += run_ranked(options);
   if (options.wide) failed += run_wide(options);
+  if (options.once.n > 0) failed += run_once(options);
   if (options.grid) run_grid(options);
   return failed > 0;
 }

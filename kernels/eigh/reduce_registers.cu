@@ -1,0 +1,206 @@
+// reduce_registers.cu: tridiagonal reduction for n <= 192 in FP32, one block a matrix.
+//
+// Shapes: a [batch][n][n] -> TridiagonalF32 of sturm_stages.h, with the scale exponent and the
+// status of every matrix. Deterministic. One read of the input; NaN/Inf counts as zero here.
+//
+// Layout. The whole square stays in registers: warp w holds rows w, w + warps, ..., lane l columns
+// l, l + 32, ... of each, so the part that still counts stays spread over all warps. Thread r < n
+// also owns row r of the vectors. Column j costs two barriers, as in reduce_one_block.cu:
+//   1. publish v, w of the last column and x, this column below the diagonal; partial norms.
+//   2. in one pass A -= v w^T + w v^T and y = A x (by columns: A is symmetric), x^T A x.
+//   3. with u = x - beta e1 = (alpha - beta) v: A u = y - beta a_{j+1}, so w and the next column
+//      follow without another sum over the block.
+// Cost: n^3 multiply-adds, about 0.5 us of latency a column.
+#include "block_ops.cuh"
+#include "launch.h"
+#include "sturm_stages.h"
+
+namespace crucible::eigh {
+namespace {
+
+// Below this the squared tail of a column (max|A| in [0.5, 1)) counts as zero: 1e-15 against 1.
+constexpr float kTailSquared = 1e-30f;
+constexpr int kRowGroup = 4;  // row slots that are skipped together once they are reduced
+
+struct Arguments {
+  const float* a;
+  TridiagonalF32 t;
+  int *exponent, *status;
+  int64_t batch;
+  int n, ld;
+  bool upper, vectors;
+};
+
+template <int kWarps, int kRowSlots, int kColumnSlots>
+struct Memory {
+  static constexpr int kOrder = 32 * kColumnSlots;
+  float4 row[kWarps * kRowSlots > kOrder ? kWarps* kRowSlots : kOrder];  // v, w, x of a row
+  float partial[kWarps][kOrder];                                         // of y, by warp
+  float column[kWarps * kRowSlots];                                      // column j+1 of A
+  float norm[kWarps], product[kWarps];  // partial sums of |tail|^2 and x^T A x
+  uint32_t scratch[32];
+};
+
+struct Reflection {
+  float beta, inverse, tau;  // v = x * inverse below its leading 1
+};
+
+__device__ __forceinline__ Reflection reflection_of(float alpha, float tail) {
+  if (!(tail > kTailSquared)) return {alpha, 0.f, 0.f};
+  const float beta = -copysignf(sqrtf(fmaf(alpha, alpha, tail)), alpha);
+  return {beta, __fdividef(1.f, alpha - beta), __fdividef(beta - alpha, beta)};
+}
+
+template <int kWarps, int kRowSlots, int kColumnSlots>
+__global__ void __launch_bounds__(kWarps * 32, kWarps == 8 ? 2 : 1)
+    reduce_registers_kernel(const Arguments g) {
+  using Shared = Memory<kWarps, kRowSlots, kColumnSlots>;
+  __shared__ Shared s;
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, r = threadIdx.x, n = g.n;
+  const bool row_warp = warp * 32 < n;  // owns rows of the vectors
+  for (int k = r; k < static_cast<int>(sizeof(s.row) / sizeof(s.row[0])); k += kWarps * 32) {
+    s.row[k] = make_float4(0.f, 0.f, 0.f, 0.f);  // rows past n stay 0
+  }
+  for (int64_t matrix = blockIdx.x; matrix < g.batch; matrix += gridDim.x) {
+    const float* input = g.a + matrix * n * n;
+    float a[kRowSlots][kColumnSlots];
+    uint32_t amax = 0;
+#pragma unroll
+    for (int i = 0; i < kRowSlots; ++i) {
+#pragma unroll
+      for (int c = 0; c < kColumnSlots; ++c) {
+        const int row = i * kWarps + warp, column = c * 32 + lane;
+        const int low = max(row, column), high = min(row, column);
+        a[i][c] = low < n ? input[g.upper ? high * n + low : low * n + high] : 0.f;
+        amax = max(amax, __float_as_uint(a[i][c]) & 0x7fffffffu);
+      }
+    }
+    amax = block_max(amax, s.scratch);
+    const bool finite = amax < kInfinityBits;
+    const int exponent = finite ? exponent_above(amax) : 0;
+    if (r == 0) {
+      g.exponent[matrix] = exponent;
+      g.status[matrix] = finite ? 0 : 1;
+    }
+#pragma unroll
+    for (int i = 0; i < kRowSlots; ++i) {
+#pragma unroll
+      for (int c = 0; c < kColumnSlots; ++c) {
+        a[i][c] = finite ? times_power_of_two(a[i][c], -exponent) : 0.f;
+      }
+    }
+    float* d = g.t.d + matrix * g.ld;
+    float* e = g.t.e + matrix * g.ld;
+    float* tau = g.t.tau + matrix * g.ld;
+    float* v_out = g.t.v + matrix * n * g.ld;
+    if (lane == 0) {
+#pragma unroll
+      for (int i = 0; i < kRowSlots; ++i) s.column[i * kWarps + warp] = a[i][0];
+    }
+    __syncthreads();
+    float x = r < n && r > 0 ? s.column[r] : 0.f, v = 0, w = 0;
+    if (r == 0) d[0] = s.column[0];
+    for (int j = 0; j < n - 1; ++j) {
+      // 1. publish
+      if (row_warp) {
+        if (r < n) s.row[r] = make_float4(v, w, x, 0.f);
+        const float tail = warp_sum(r > j + 1 ? x * x : 0.f);
+        if (lane == 0) s.norm[warp] = tail;
+      }
+      __syncthreads();
+      // 2. update and multiply
+      float4 rows[kRowSlots];
+#pragma unroll
+      for (int i = 0; i < kRowSlots; ++i) rows[i] = s.row[i * kWarps + warp];
+      float y[kColumnSlots], product = 0;
+      const int next = j + 1;
+#pragma unroll
+      for (int c = 0; c < kColumnSlots; ++c) {
+        y[c] = 0;
+        if (c * 32 + 31 >= next) {
+          const float4 mine = s.row[c * 32 + lane];
+          float even = 0, odd = 0;
+#pragma unroll
+          for (int first = 0; first < kRowSlots; first += kRowGroup) {
+            if ((first + kRowGroup) * kWarps > next) {
+#pragma unroll
+              for (int i = first; i < first + kRowGroup && i < kRowSlots; ++i) {
+                const float value = fmaf(-rows[i].x, mine.y, fmaf(-rows[i].y, mine.x, a[i][c]));
+                a[i][c] = value;
+                (i & 1 ? odd : even) = fmaf(value, rows[i].z, i & 1 ? odd : even);
+              }
+            }
+          }
+          y[c] = even + odd;
+          product = fmaf(y[c], mine.z, product);
+          if (c * 32 + lane == next) {
+#pragma unroll
+            for (int i = 0; i < kRowSlots; ++i) s.column[i * kWarps + warp] = a[i][c];
+          }
+        }
+        s.partial[warp][c * 32 + lane] = y[c];
+      }
+      product = warp_sum(product);
+      if (lane == 0) s.product[warp] = product;
+      Reflection h{};
+      if (row_warp) {
+        float tail = 0;
+        for (int k = 0; k * 32 < n; ++k) tail += s.norm[k];
+        h = reflection_of(s.row[next].z, tail);
+      }
+      __syncthreads();
+      // 3. the reflector's w and the next column
+      if (row_warp) {
+        float sum = 0, lead = 0, xax = 0;
+#pragma unroll
+        for (int k = 0; k < kWarps; ++k) {
+          sum += s.partial[k][r];
+          lead += s.partial[k][next];
+          xax += s.product[k];
+        }
+        const float corner = s.column[next];
+        const float entry = r < n ? s.column[r] : 0.f;
+        const float scale = h.tau * h.inverse;
+        const float energy = fmaf(h.beta, fmaf(h.beta, corner, -2.f * lead), xax);
+        const float half = 0.5f * scale * scale * energy;
+        const float lead_w = fmaf(scale, fmaf(-h.beta, corner, lead), -half);
+        v = r == next ? (h.tau == 0.f ? 0.f : 1.f) : x * h.inverse;
+        w = fmaf(scale, fmaf(-h.beta, entry, sum), -half * v);
+        if (h.tau == 0.f) v = w = 0.f;
+        if (r < next || r >= n) v = w = 0.f;
+        const float updated = h.tau == 0.f ? entry : entry - v * lead_w - w;
+        x = r > next && r < n ? updated : 0.f;
+        if (r == next) {
+          d[next] = h.tau == 0.f ? corner : fmaf(-2.f, lead_w, corner);
+          e[j] = h.beta;
+          tau[j] = h.tau;
+        }
+        if (g.vectors && r < n) v_out[static_cast<int64_t>(j) * g.ld + r] = v;
+      }
+    }
+    __syncthreads();
+  }
+}
+
+template <int kWarps, int kRowSlots, int kColumnSlots>
+cudaError_t launch(const Arguments& g, cudaStream_t stream) {
+  reduce_registers_kernel<kWarps, kRowSlots, kColumnSlots>
+      <<<grid_for(g.batch, 1 << 20), kWarps * 32, 0, stream>>>(g);
+  return cudaGetLastError();
+}
+
+}  // namespace
+
+cudaError_t reduce_registers(const Shape& shape, const float* a, bool upper, int* exponent,
+                             int* status, const TridiagonalF32& t, cudaStream_t stream) {
+  const Arguments g{a, t, exponent, status, shape.batch, shape.n, shape.ld(), upper, shape.vectors};
+  if (shape.n <= 64) return launch<8, 8, 2>(g, stream);
+  if (shape.n <= 96) return launch<8, 12, 3>(g, stream);
+  if (shape.n <= 128) return launch<16, 8, 4>(g, stream);
+  if (shape.n <= 160) return launch<16, 10, 5>(g, stream);
+  if (shape.n <= 176) return launch<16, 11, 6>(g, stream);
+  if (shape.n <= kRegistersMax) return launch<16, 12, 6>(g, stream);
+  return cudaErrorInvalidValue;
+}
+
+}  // namespace crucible::eigh
