@@ -47,7 +47,7 @@ struct Layout {
       const bool chain = way == Route::kChain;
       z = carver.take<char>(chain && shape.vectors ? tridiagonal_z_bytes(shape) : 0);
       most = std::max(finish_bytes(shape),
-                      chain ? tridiagonal_dc_bytes(shape) : sturm_vectors_bytes(shape));
+                      chain ? tridiagonal_dc_bytes(shape) : sturm_solve_bytes(shape));
       if (way != Route::kSturm) most = std::max(most, reduce_bytes(shape));
       if (shape.vectors) {
         most = std::max(most, solve_general_bytes(shape, resolve_blocks_max(shape)));
@@ -95,7 +95,7 @@ cudaError_t run_sturm(const Shape& shape, const Call& c, const Layout& w) {
     CRUCIBLE_EIGH_TRY(
         reduce(shape, c.a, c.upper, w.exponent, w.status, w.tridiagonal(), w.stage, c.stream));
   }
-  CRUCIBLE_EIGH_TRY(sturm_vectors(shape, w.d, w.e, w.lambda_scaled, c.q, w.stage, c.stream));
+  CRUCIBLE_EIGH_TRY(sturm_solve(shape, w.d, w.e, w.lambda_scaled, c.q, w.stage, c.stream));
   if (shape.vectors && registers) {
     CRUCIBLE_EIGH_TRY(apply_reflectors(shape, w.tau, w.v32, c.q, c.stream));
   } else if (shape.vectors) {

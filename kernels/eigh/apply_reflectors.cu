@@ -1,11 +1,13 @@
 // apply_reflectors.cu: q <- H_0 H_1 ... H_{n-3} q in FP32, for n <= 512.
 //
 // Shapes: v [batch][n][ld] (FP32 or FP16), q [batch][n][n] row-major, in place. Deterministic.
-// A block takes 32 columns of q, kept in registers: eight lanes share two columns, a lane holds
-// rows l, l + 8, ... Reflectors come in panels of 16 through shared memory, four interleaved, so
-// that one 16-byte load serves four of them; the four are applied together (s_a from the dot
-// products and the Gram matrix of the four), which takes one round of shuffles instead of four.
-// tau = 2 / (v^T v) of the stored v, so that each H is orthogonal to FP32 accuracy.
+// A warp keeps eight columns of q in registers, lane l the rows l, l + 32, ... Reflectors come in
+// panels of 16 through shared memory, four of them interleaved, so that one 16-byte load serves 32
+// multiply-adds. Four act together as I - V T V^T (Schreiber & Van Loan 1989): the 32 dot products
+// of a warp are summed by a transposing butterfly that leaves each lane one of them, a lane then
+// makes one coefficient, and the warp reads them all back from shared memory.
+// T comes from tau = 2 / (v^T v) of the stored v, so that the product is orthogonal to FP32
+// accuracy whatever v was rounded to.
 // Cost: 2 n^3 multiply-adds a matrix, half of it skipped by the zeros above the reflectors.
 #include "block_ops.cuh"
 #include "launch.h"
@@ -14,11 +16,10 @@
 namespace crucible::eigh {
 namespace {
 
-constexpr int kThreads = 128, kPanel = 16, kTogether = 4, kColumns = 2, kLanesAColumn = 8;
-constexpr int kBlockColumns = kThreads / kLanesAColumn * kColumns;
-constexpr int kSlotGroup = 4;  // slots that are skipped together above the reflectors
-constexpr int kGram = kTogether * (kTogether + 1) / 2;
-static_assert(kThreads / 32 == kPanel / kTogether, "a warp makes one Gram matrix");
+constexpr int kThreads = 128, kWarps = kThreads / 32, kColumns = 8, kPanel = 16, kTogether = 4;
+constexpr int kQuads = kPanel / kTogether, kBlockColumns = kWarps * kColumns;
+static_assert(kColumns * kTogether == 32, "one dot product a lane");
+static_assert(kQuads == kWarps, "a warp makes one T");
 
 template <typename Value>
 struct Arguments {
@@ -28,141 +29,188 @@ struct Arguments {
   int n, ld;
 };
 
-__device__ __forceinline__ float sum_of_eight(float value) {
-#pragma unroll
-  for (int offset = 4; offset > 0; offset >>= 1) {
-    value += __shfl_xor_sync(kAllLanes, value, offset);
-  }
-  return value;
-}
-
-// Where a pair a <= b of the four is in the Gram matrix.
-__host__ __device__ constexpr int gram_at(int a, int b) { return b * (b + 1) / 2 + a; }
-
-// The four's Gram matrix; the diagonal becomes tau. A warp calls it.
-__device__ __forceinline__ void make_gram(const float4* v, int rows, const bool (&live)[kTogether],
-                                          float* gram) {
+// T of four reflectors, row by row. All lanes of a warp call it.
+__device__ __forceinline__ void make_factor(const float4* v, int rows,
+                                            const bool (&live)[kTogether], float (*factor)[4]) {
   const int lane = threadIdx.x & 31;
-  float sums[kGram] = {};
+  float gram[kTogether][kTogether] = {};
   for (int r = lane; r < rows; r += 32) {
     const float4 f = v[r];
     const float x[kTogether] = {f.x, f.y, f.z, f.w};
 #pragma unroll
     for (int b = 0; b < kTogether; ++b) {
 #pragma unroll
-      for (int a = 0; a <= b; ++a) sums[gram_at(a, b)] = fmaf(x[a], x[b], sums[gram_at(a, b)]);
+      for (int a = 0; a <= b; ++a) gram[a][b] = fmaf(x[a], x[b], gram[a][b]);
     }
   }
 #pragma unroll
   for (int b = 0; b < kTogether; ++b) {
 #pragma unroll
-    for (int a = 0; a <= b; ++a) {
-      const float sum = warp_sum(sums[gram_at(a, b)]);
-      if (lane == 0) gram[gram_at(a, b)] = a < b ? sum : (live[a] ? 2.f / sum : 0.f);
+    for (int a = 0; a <= b; ++a) gram[a][b] = warp_sum(gram[a][b]);
+  }
+  // Lane b follows the unit vector e_b through the four, the last reflector first.
+  float s[kTogether];
+#pragma unroll
+  for (int a = kTogether - 1; a >= 0; --a) {
+    float product = a == lane ? 1.f : 0.f;
+#pragma unroll
+    for (int b = a + 1; b < kTogether; ++b) product = fmaf(-gram[a][b], s[b], product);
+    s[a] = live[a] ? 2.f / gram[a][a] * product : 0.f;
+    if (lane < kTogether) factor[a][lane] = s[a];
+  }
+}
+
+// One step of the butterfly: lanes with bit kHalf keep the upper half of the sums.
+template <int kHalf>
+__device__ __forceinline__ void exchange(float (&sums)[32]) {
+  const bool upper = threadIdx.x & kHalf;
+#pragma unroll
+  for (int k = 0; k < kHalf; ++k) {
+    const float keep = upper ? sums[k + kHalf] : sums[k];
+    const float give = upper ? sums[k] : sums[k + kHalf];
+    sums[k] = keep + __shfl_xor_sync(kAllLanes, give, kHalf);
+  }
+}
+// Sums sums[t] over the warp; lane t gets the t-th.
+__device__ __forceinline__ float transposed_sum(float (&sums)[32]) {
+  exchange<16>(sums);
+  exchange<8>(sums);
+  exchange<4>(sums);
+  exchange<2>(sums);
+  exchange<1>(sums);
+  return sums[0];
+}
+
+// Eight neighbouring entries of a row, `count` of them inside the matrix.
+__device__ __forceinline__ void load_eight(const float* from, int count, bool aligned, float* to) {
+#pragma unroll
+  for (int c = 0; c < kColumns; c += 4) {
+    float4 f = make_float4(0.f, 0.f, 0.f, 0.f);
+    if (aligned) {
+      if (c < count) f = *reinterpret_cast<const float4*>(from + c);
+    } else {
+      if (c < count) f.x = from[c];
+      if (c + 1 < count) f.y = from[c + 1];
+      if (c + 2 < count) f.z = from[c + 2];
+      if (c + 3 < count) f.w = from[c + 3];
     }
+    to[c] = f.x, to[c + 1] = f.y, to[c + 2] = f.z, to[c + 3] = f.w;
+  }
+}
+__device__ __forceinline__ void store_eight(float* to, int count, bool aligned, const float* from) {
+#pragma unroll
+  for (int c = 0; c < kColumns; c += 4) {
+    if (aligned) {
+      if (c < count) {
+        *reinterpret_cast<float4*>(to + c) =
+            make_float4(from[c], from[c + 1], from[c + 2], from[c + 3]);
+      }
+    } else {
+#pragma unroll
+      for (int k = c; k < c + 4; ++k) {
+        if (k < count) to[k] = from[k];
+      }
+    }
+  }
+}
+
+// Reflectors first .. first + 15 to shared memory, four interleaved; zeros where there are none.
+template <int kRows, typename Value>
+__device__ __forceinline__ void load_panel(const Value* v, int n, int ld, int first,
+                                           float4 (*panel)[kRows]) {
+  for (int unit = threadIdx.x; unit < kQuads * kRows; unit += kThreads) {
+    const int quad = unit / kRows, row = unit % kRows, j = first + quad * kTogether;
+    float x[kTogether];
+#pragma unroll
+    for (int a = 0; a < kTogether; ++a) {
+      x[a] = row > j + a && row < n ? static_cast<float>(v[static_cast<int64_t>(j + a) * ld + row])
+                                    : 0.f;
+    }
+    panel[quad][row] = make_float4(x[0], x[1], x[2], x[3]);
   }
 }
 
 template <int kSlots, typename Value>
 __global__ void __launch_bounds__(kThreads) apply_kernel(const Arguments<Value> g) {
-  constexpr int kRows = kSlots * kLanesAColumn, kQuads = kPanel / kTogether;
+  constexpr int kRows = kSlots * 32;
   __shared__ float4 panel[kQuads][kRows];
-  __shared__ float gram[kQuads][kGram];
+  __shared__ float factor[kQuads][kTogether][kTogether];
+  __shared__ __align__(16) float coefficients[kWarps][32];
   const int n = g.n, lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  const int part = lane & (kLanesAColumn - 1);
-  const int column = blockIdx.x * kBlockColumns + (threadIdx.x / kLanesAColumn) * kColumns;
+  const int column = blockIdx.x * kBlockColumns + warp * kColumns;
   const int64_t matrix = blockIdx.y;
   const Value* v = g.v + matrix * n * g.ld;
   const float* tau = g.tau + matrix * g.ld;
-  float* q = g.q + matrix * n * n;
+  float* q = g.q + matrix * n * n + column;
+  const bool aligned = n % 4 == 0;
   float z[kSlots][kColumns];
 #pragma unroll
   for (int i = 0; i < kSlots; ++i) {
-#pragma unroll
-    for (int c = 0; c < kColumns; ++c) {
-      const int row = i * kLanesAColumn + part;
-      z[i][c] = row < n && column + c < n ? q[static_cast<int64_t>(row) * n + column + c] : 0.f;
-    }
+    const int row = i * 32 + lane;
+    load_eight(q + static_cast<int64_t>(row) * n, row < n ? n - column : 0, aligned, z[i]);
   }
   for (int first = (n - 2) / kPanel * kPanel; first >= 0; first -= kPanel) {
     __syncthreads();
-    for (int unit = threadIdx.x; unit < kQuads * kRows; unit += kThreads) {
-      const int quad = unit / kRows, row = unit % kRows;
-      float x[kTogether];
+    load_panel<kRows>(v, n, g.ld, first, panel);
+    bool live[kTogether];
 #pragma unroll
-      for (int a = 0; a < kTogether; ++a) {
-        const int j = first + quad * kTogether + a;
-        x[a] =
-            row > j && row < n ? static_cast<float>(v[static_cast<int64_t>(j) * g.ld + row]) : 0.f;
-      }
-      panel[quad][row] = make_float4(x[0], x[1], x[2], x[3]);
+    for (int a = 0; a < kTogether; ++a) {
+      const int j = first + warp * kTogether + a;
+      live[a] = j < n - 1 && tau[j] != 0.f;
     }
     __syncthreads();
-    {
-      bool live[kTogether];
-#pragma unroll
-      for (int a = 0; a < kTogether; ++a) {
-        const int j = first + warp * kTogether + a;
-        live[a] = j < n - 1 && tau[j] != 0.f;
-      }
-      make_gram(panel[warp], kRows, live, gram[warp]);
-    }
+    make_factor(panel[warp], kRows, live, factor[warp]);
     __syncthreads();
+#pragma unroll 1
     for (int quad = kQuads - 1; quad >= 0; --quad) {
       const int top = first + quad * kTogether + 1;  // rows above are zero in all four
       if (top >= n) continue;
-      float s[kColumns][kTogether] = {};
+      float sums[32] = {};
 #pragma unroll
-      for (int group = 0; group < kSlots; group += kSlotGroup) {
-        if ((group + kSlotGroup) * kLanesAColumn > top) {
+      for (int i = 0; i < kSlots; ++i) {
+        if (i * 32 + 31 >= top) {
+          const float4 f = panel[quad][i * 32 + lane];
 #pragma unroll
-          for (int i = group; i < group + kSlotGroup && i < kSlots; ++i) {
-            const float4 f = panel[quad][i * kLanesAColumn + part];
-#pragma unroll
-            for (int c = 0; c < kColumns; ++c) {
-              s[c][0] = fmaf(f.x, z[i][c], s[c][0]);
-              s[c][1] = fmaf(f.y, z[i][c], s[c][1]);
-              s[c][2] = fmaf(f.z, z[i][c], s[c][2]);
-              s[c][3] = fmaf(f.w, z[i][c], s[c][3]);
-            }
+          for (int c = 0; c < kColumns; ++c) {
+            sums[c * 4] = fmaf(f.x, z[i][c], sums[c * 4]);
+            sums[c * 4 + 1] = fmaf(f.y, z[i][c], sums[c * 4 + 1]);
+            sums[c * 4 + 2] = fmaf(f.z, z[i][c], sums[c * 4 + 2]);
+            sums[c * 4 + 3] = fmaf(f.w, z[i][c], sums[c * 4 + 3]);
           }
         }
       }
+      const float product = transposed_sum(sums);  // of column lane / 4, reflector lane % 4
+      float coefficient = 0;
+#pragma unroll
+      for (int b = 0; b < kTogether; ++b) {
+        coefficient = fmaf(factor[quad][lane & 3][b],
+                           __shfl_sync(kAllLanes, product, (lane & ~3) + b), coefficient);
+      }
+      coefficients[warp][lane] = coefficient;
+      __syncwarp();
+      float4 s[kColumns];
 #pragma unroll
       for (int c = 0; c < kColumns; ++c) {
-#pragma unroll
-        for (int a = kTogether - 1; a >= 0; --a) {  // the last reflector acts first
-          float dot = sum_of_eight(s[c][a]);
-#pragma unroll
-          for (int b = a + 1; b < kTogether; ++b) {
-            dot = fmaf(-gram[quad][gram_at(a, b)], s[c][b], dot);
-          }
-          s[c][a] = gram[quad][gram_at(a, a)] * dot;
-        }
+        s[c] = *reinterpret_cast<const float4*>(&coefficients[warp][c * 4]);
       }
 #pragma unroll
-      for (int group = 0; group < kSlots; group += kSlotGroup) {
-        if ((group + kSlotGroup) * kLanesAColumn > top) {
+      for (int i = 0; i < kSlots; ++i) {
+        if (i * 32 + 31 >= top) {
+          const float4 f = panel[quad][i * 32 + lane];
 #pragma unroll
-          for (int i = group; i < group + kSlotGroup && i < kSlots; ++i) {
-            const float4 f = panel[quad][i * kLanesAColumn + part];
-#pragma unroll
-            for (int c = 0; c < kColumns; ++c) {
-              z[i][c] = fmaf(-f.x, s[c][0], fmaf(-f.y, s[c][1], z[i][c]));
-              z[i][c] = fmaf(-f.z, s[c][2], fmaf(-f.w, s[c][3], z[i][c]));
-            }
+          for (int c = 0; c < kColumns; ++c) {
+            z[i][c] = fmaf(-f.x, s[c].x, fmaf(-f.y, s[c].y, z[i][c]));
+            z[i][c] = fmaf(-f.z, s[c].z, fmaf(-f.w, s[c].w, z[i][c]));
           }
         }
       }
+      __syncwarp();
     }
   }
 #pragma unroll
   for (int i = 0; i < kSlots; ++i) {
-#pragma unroll
-    for (int c = 0; c < kColumns; ++c) {
-      const int row = i * kLanesAColumn + part;
-      if (row < n && column + c < n) q[static_cast<int64_t>(row) * n + column + c] = z[i][c];
-    }
+    const int row = i * 32 + lane;
+    store_eight(q + static_cast<int64_t>(row) * n, row < n ? n - column : 0, aligned, z[i]);
   }
 }
 
@@ -184,19 +232,18 @@ cudaError_t launch(const Shape& shape, Arguments<Value> g, cudaStream_t stream) 
 cudaError_t apply_reflectors(const Shape& shape, const float* tau, const float* v, float* q,
                              cudaStream_t stream) {
   const Arguments<float> g{tau, v, q, shape.n, shape.ld()};
-  if (shape.n <= 64) return launch<8>(shape, g, stream);
-  if (shape.n <= 96) return launch<12>(shape, g, stream);
-  if (shape.n <= 128) return launch<16>(shape, g, stream);
-  if (shape.n <= 176) return launch<22>(shape, g, stream);
-  return launch<24>(shape, g, stream);
+  if (shape.n <= 64) return launch<2>(shape, g, stream);
+  if (shape.n <= 96) return launch<3>(shape, g, stream);
+  if (shape.n <= 128) return launch<4>(shape, g, stream);
+  return launch<6>(shape, g, stream);
 }
 
 cudaError_t apply_reflectors(const Shape& shape, const float* tau, const __half* v, float* q,
                              cudaStream_t stream) {
   const Arguments<__half> g{tau, v, q, shape.n, shape.ld()};
-  if (shape.n <= 256) return launch<32>(shape, g, stream);
-  if (shape.n <= 352) return launch<44>(shape, g, stream);
-  return launch<64>(shape, g, stream);
+  if (shape.n <= 256) return launch<8>(shape, g, stream);
+  if (shape.n <= 352) return launch<11>(shape, g, stream);
+  return launch<16>(shape, g, stream);
 }
 
 }  // namespace crucible::eigh

@@ -9,7 +9,7 @@ enum class Route {
   kEmpty,    // nothing to do
   kSmall,    // solve_small: n <= 32, a few lanes a matrix, one launch
   kSmall32,  // eigh32: n = 32 with vectors, one block a matrix, one launch
-  kSturm,    // reduce_registers -> sturm_vectors -> apply_reflectors -> finish -> re-solve
+  kSturm,    // reduce_registers -> sturm_solve -> apply_reflectors -> finish -> re-solve
   kMiddle,   // the same behind reduce (FP16 tiles)
   kChain,    // reduce -> tridiagonal_dc -> back_transform -> finish -> flagged re-solve
   kGeneral,  // solve_general: one block a matrix, FP32 throughout

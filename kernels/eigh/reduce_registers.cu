@@ -37,7 +37,8 @@ struct Memory {
   float4 row[kWarps * kRowSlots > kOrder ? kWarps* kRowSlots : kOrder];  // v, w, x of a row
   float partial[kWarps][kOrder];                                         // of y, by warp
   float column[kWarps * kRowSlots];                                      // column j+1 of A
-  float norm[kWarps], product[kWarps];  // partial sums of |tail|^2 and x^T A x
+  // Partial sums by warp: |tail|^2, x^T A x, y_{j+1}.
+  alignas(16) float norm[kWarps], product[kWarps], lead[kWarps];
   uint32_t scratch[32];
 };
 
@@ -51,16 +52,30 @@ __device__ __forceinline__ Reflection reflection_of(float alpha, float tail) {
   return {beta, __fdividef(1.f, alpha - beta), __fdividef(beta - alpha, beta)};
 }
 
+// The sum of the first kCount (a multiple of four) entries of a shared vector.
+template <int kCount>
+__device__ __forceinline__ float sum_of(const float* from) {
+  float4 sums = make_float4(0.f, 0.f, 0.f, 0.f);
+#pragma unroll
+  for (int k = 0; k < kCount; k += 4) {
+    const float4 f = *reinterpret_cast<const float4*>(from + k);
+    sums.x += f.x, sums.y += f.y, sums.z += f.z, sums.w += f.w;
+  }
+  return (sums.x + sums.y) + (sums.z + sums.w);
+}
+
 template <int kWarps, int kRowSlots, int kColumnSlots>
 __global__ void __launch_bounds__(kWarps * 32, kWarps == 8 ? 2 : 1)
     reduce_registers_kernel(const Arguments g) {
   using Shared = Memory<kWarps, kRowSlots, kColumnSlots>;
+  constexpr int kRowWarps = (kColumnSlots + 3) / 4 * 4;  // warps that own rows, rounded up
   __shared__ Shared s;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, r = threadIdx.x, n = g.n;
   const bool row_warp = warp * 32 < n;  // owns rows of the vectors
   for (int k = r; k < static_cast<int>(sizeof(s.row) / sizeof(s.row[0])); k += kWarps * 32) {
     s.row[k] = make_float4(0.f, 0.f, 0.f, 0.f);  // rows past n stay 0
   }
+  if (r < kWarps) s.norm[r] = 0;  // so does the norm of a warp without rows
   for (int64_t matrix = blockIdx.x; matrix < g.batch; matrix += gridDim.x) {
     const float* input = g.a + matrix * n * n;
     float a[kRowSlots][kColumnSlots];
@@ -108,12 +123,14 @@ __global__ void __launch_bounds__(kWarps * 32, kWarps == 8 ? 2 : 1)
         if (lane == 0) s.norm[warp] = tail;
       }
       __syncthreads();
-      // 2. update and multiply
+      // 2. update and multiply; the reflection's scalars meanwhile
+      const int next = j + 1;
+      Reflection h{};
+      if (row_warp) h = reflection_of(s.row[next].z, sum_of<kRowWarps>(s.norm));
       float4 rows[kRowSlots];
 #pragma unroll
       for (int i = 0; i < kRowSlots; ++i) rows[i] = s.row[i * kWarps + warp];
       float y[kColumnSlots], product = 0;
-      const int next = j + 1;
 #pragma unroll
       for (int c = 0; c < kColumnSlots; ++c) {
         y[c] = 0;
@@ -136,28 +153,21 @@ __global__ void __launch_bounds__(kWarps * 32, kWarps == 8 ? 2 : 1)
           if (c * 32 + lane == next) {
 #pragma unroll
             for (int i = 0; i < kRowSlots; ++i) s.column[i * kWarps + warp] = a[i][c];
+            s.lead[warp] = y[c];
           }
         }
         s.partial[warp][c * 32 + lane] = y[c];
       }
       product = warp_sum(product);
       if (lane == 0) s.product[warp] = product;
-      Reflection h{};
-      if (row_warp) {
-        float tail = 0;
-        for (int k = 0; k * 32 < n; ++k) tail += s.norm[k];
-        h = reflection_of(s.row[next].z, tail);
-      }
       __syncthreads();
       // 3. the reflector's w and the next column
       if (row_warp) {
-        float sum = 0, lead = 0, xax = 0;
+        float sums[4] = {};
 #pragma unroll
-        for (int k = 0; k < kWarps; ++k) {
-          sum += s.partial[k][r];
-          lead += s.partial[k][next];
-          xax += s.product[k];
-        }
+        for (int k = 0; k < kWarps; ++k) sums[k & 3] += s.partial[k][r];
+        const float sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+        const float lead = sum_of<kWarps>(s.lead), xax = sum_of<kWarps>(s.product);
         const float corner = s.column[next];
         const float entry = r < n ? s.column[r] : 0.f;
         const float scale = h.tau * h.inverse;
