@@ -51,7 +51,7 @@ struct Layout {
       if (way != Route::kSturm) most = std::max(most, reduce_bytes(shape));
       if (shape.vectors) {
         most = std::max(most, solve_general_bytes(shape, resolve_blocks_max(shape)));
-        if (chain) most = std::max(most, back_transform_bytes(shape));
+        most = std::max(most, chain ? back_transform_bytes(shape) : apply_reflectors_bytes(shape));
       }
     }
     stage = carver.take<char>(most);
@@ -97,9 +97,9 @@ cudaError_t run_sturm(const Shape& shape, const Call& c, const Layout& w) {
   }
   CRUCIBLE_EIGH_TRY(sturm_solve(shape, w.d, w.e, w.lambda_scaled, c.q, w.stage, c.stream));
   if (shape.vectors && registers) {
-    CRUCIBLE_EIGH_TRY(apply_reflectors(shape, w.tau, w.v32, c.q, c.stream));
+    CRUCIBLE_EIGH_TRY(apply_reflectors(shape, w.tau, w.v32, c.q, w.stage, c.stream));
   } else if (shape.vectors) {
-    CRUCIBLE_EIGH_TRY(apply_reflectors(shape, w.tau, w.v16, c.q, c.stream));
+    CRUCIBLE_EIGH_TRY(apply_reflectors(shape, w.tau, w.v16, c.q, w.stage, c.stream));
   }
   return close(shape, c, w);
 }

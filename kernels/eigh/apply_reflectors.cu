@@ -16,29 +16,36 @@
 namespace crucible::eigh {
 namespace {
 
-constexpr int kThreads = 128, kWarps = kThreads / 32, kColumns = 8, kPanel = 16, kTogether = 4;
+constexpr int kThreads = 64, kWarps = kThreads / 32, kColumns = 8, kPanel = 16, kTogether = 4;
 constexpr int kQuads = kPanel / kTogether, kBlockColumns = kWarps * kColumns;
 static_assert(kColumns * kTogether == 32, "one dot product a lane");
-static_assert(kQuads == kWarps, "a warp makes one T");
+constexpr int kFactorFloats = kQuads * kTogether * kTogether;  // the T of a panel
 
 template <typename Value>
 struct Arguments {
   const float* tau;
   const Value* v;
   float* q;
+  float* factor;  // [batch][panels][kQuads][4][4]
   int n, ld;
+  __host__ __device__ int panels() const { return (n + kPanel - 1) / kPanel; }
 };
 
-// T of four reflectors, row by row. All lanes of a warp call it.
-__device__ __forceinline__ void make_factor(const float4* v, int rows,
-                                            const bool (&live)[kTogether], float (*factor)[4]) {
-  const int lane = threadIdx.x & 31;
+// T of every four reflectors. A block takes a panel, a warp four reflectors of it.
+template <typename Value>
+__global__ void __launch_bounds__(32 * kQuads) factor_kernel(const Arguments<Value> g) {
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  const int first = blockIdx.x * kPanel + warp * kTogether;
+  const int64_t matrix = blockIdx.y;
+  const Value* v = g.v + matrix * g.n * g.ld;
   float gram[kTogether][kTogether] = {};
-  for (int r = lane; r < rows; r += 32) {
-    const float4 f = v[r];
-    const float x[kTogether] = {f.x, f.y, f.z, f.w};
+  for (int row = first + 1 + lane; row < g.n; row += 32) {
+    float x[kTogether];
 #pragma unroll
     for (int b = 0; b < kTogether; ++b) {
+      const int j = first + b;
+      x[b] = row > j && j < g.n - 1 ? static_cast<float>(v[static_cast<int64_t>(j) * g.ld + row])
+                                    : 0.f;
 #pragma unroll
       for (int a = 0; a <= b; ++a) gram[a][b] = fmaf(x[a], x[b], gram[a][b]);
     }
@@ -50,13 +57,16 @@ __device__ __forceinline__ void make_factor(const float4* v, int rows,
   }
   // Lane b follows the unit vector e_b through the four, the last reflector first.
   float s[kTogether];
+  float* out = g.factor + ((matrix * g.panels() + blockIdx.x) * kQuads + warp) * 16;
 #pragma unroll
   for (int a = kTogether - 1; a >= 0; --a) {
+    const int j = first + a;
+    const bool live = j < g.n - 1 && g.tau[matrix * g.ld + j] != 0.f;
     float product = a == lane ? 1.f : 0.f;
 #pragma unroll
     for (int b = a + 1; b < kTogether; ++b) product = fmaf(-gram[a][b], s[b], product);
-    s[a] = live[a] ? 2.f / gram[a][a] * product : 0.f;
-    if (lane < kTogether) factor[a][lane] = s[a];
+    s[a] = live ? 2.f / gram[a][a] * product : 0.f;
+    if (lane < kTogether) out[a * kTogether + lane] = s[a];
   }
 }
 
@@ -118,29 +128,33 @@ __device__ __forceinline__ void store_eight(float* to, int count, bool aligned, 
 template <int kRows, typename Value>
 __device__ __forceinline__ void load_panel(const Value* v, int n, int ld, int first,
                                            float4 (*panel)[kRows]) {
-  for (int unit = threadIdx.x; unit < kQuads * kRows; unit += kThreads) {
-    const int quad = unit / kRows, row = unit % kRows, j = first + quad * kTogether;
-    float x[kTogether];
+  for (int row = first / 32 * 32 + threadIdx.x; row < kRows; row += kThreads) {
+    float x[kPanel];
 #pragma unroll
-    for (int a = 0; a < kTogether; ++a) {
-      x[a] = row > j + a && row < n ? static_cast<float>(v[static_cast<int64_t>(j + a) * ld + row])
-                                    : 0.f;
+    for (int k = 0; k < kPanel; ++k) {
+      x[k] = row > first + k && row < n
+                 ? static_cast<float>(v[static_cast<int64_t>(first + k) * ld + row])
+                 : 0.f;
     }
-    panel[quad][row] = make_float4(x[0], x[1], x[2], x[3]);
+#pragma unroll
+    for (int k = 0; k < kPanel; k += kTogether) {
+      panel[k / kTogether][row] = make_float4(x[k], x[k + 1], x[k + 2], x[k + 3]);
+    }
   }
 }
 
 template <int kSlots, typename Value>
-__global__ void __launch_bounds__(kThreads) apply_kernel(const Arguments<Value> g) {
+__global__ void __maxnreg__(kSlots <= 11 ? 144 : 255)
+    apply_kernel(const Arguments<Value> g) {
   constexpr int kRows = kSlots * 32;
   __shared__ float4 panel[kQuads][kRows];
   __shared__ float factor[kQuads][kTogether][kTogether];
+  static_assert(sizeof(factor) == kFactorFloats * sizeof(float) && kFactorFloats == kThreads);
   __shared__ __align__(16) float coefficients[kWarps][32];
   const int n = g.n, lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   const int column = blockIdx.x * kBlockColumns + warp * kColumns;
   const int64_t matrix = blockIdx.y;
   const Value* v = g.v + matrix * n * g.ld;
-  const float* tau = g.tau + matrix * g.ld;
   float* q = g.q + matrix * n * n + column;
   const bool aligned = n % 4 == 0;
   float z[kSlots][kColumns];
@@ -152,14 +166,8 @@ __global__ void __launch_bounds__(kThreads) apply_kernel(const Arguments<Value> 
   for (int first = (n - 2) / kPanel * kPanel; first >= 0; first -= kPanel) {
     __syncthreads();
     load_panel<kRows>(v, n, g.ld, first, panel);
-    bool live[kTogether];
-#pragma unroll
-    for (int a = 0; a < kTogether; ++a) {
-      const int j = first + warp * kTogether + a;
-      live[a] = j < n - 1 && tau[j] != 0.f;
-    }
-    __syncthreads();
-    make_factor(panel[warp], kRows, live, factor[warp]);
+    (&factor[0][0][0])[threadIdx.x] =
+        g.factor[(matrix * g.panels() + first / kPanel) * kFactorFloats + threadIdx.x];
     __syncthreads();
 #pragma unroll 1
     for (int quad = kQuads - 1; quad >= 0; --quad) {
@@ -219,19 +227,26 @@ cudaError_t launch(const Shape& shape, Arguments<Value> g, cudaStream_t stream) 
   const unsigned blocks = (shape.n + kBlockColumns - 1) / kBlockColumns;
   for (int64_t first = 0; first < shape.batch; first += kGridYMax) {
     const unsigned count = grid_for(shape.batch - first, kGridYMax);
+    factor_kernel<Value><<<dim3(g.panels(), count), 32 * kQuads, 0, stream>>>(g);
     apply_kernel<kSlots, Value><<<dim3(blocks, count), kThreads, 0, stream>>>(g);
     g.tau += static_cast<int64_t>(count) * g.ld;
     g.v += static_cast<int64_t>(count) * g.n * g.ld;
     g.q += static_cast<int64_t>(count) * g.n * g.n;
+    g.factor += static_cast<int64_t>(count) * g.panels() * kFactorFloats;
   }
   return cudaGetLastError();
 }
 
 }  // namespace
 
+size_t apply_reflectors_bytes(const Shape& shape) {
+  const size_t panels = (shape.n + kPanel - 1) / kPanel;
+  return aligned(shape.batch * panels * kFactorFloats * sizeof(float));
+}
+
 cudaError_t apply_reflectors(const Shape& shape, const float* tau, const float* v, float* q,
-                             cudaStream_t stream) {
-  const Arguments<float> g{tau, v, q, shape.n, shape.ld()};
+                             void* workspace, cudaStream_t stream) {
+  const Arguments<float> g{tau, v, q, static_cast<float*>(workspace), shape.n, shape.ld()};
   if (shape.n <= 64) return launch<2>(shape, g, stream);
   if (shape.n <= 96) return launch<3>(shape, g, stream);
   if (shape.n <= 128) return launch<4>(shape, g, stream);
@@ -239,8 +254,8 @@ cudaError_t apply_reflectors(const Shape& shape, const float* tau, const float* 
 }
 
 cudaError_t apply_reflectors(const Shape& shape, const float* tau, const __half* v, float* q,
-                             cudaStream_t stream) {
-  const Arguments<__half> g{tau, v, q, shape.n, shape.ld()};
+                             void* workspace, cudaStream_t stream) {
+  const Arguments<__half> g{tau, v, q, static_cast<float*>(workspace), shape.n, shape.ld()};
   if (shape.n <= 256) return launch<8>(shape, g, stream);
   if (shape.n <= 352) return launch<11>(shape, g, stream);
   return launch<16>(shape, g, stream);

@@ -30,6 +30,7 @@ constexpr int kOrder = 1024, kTiles = 64, kPanel = 16, kThreads = 512;
 constexpr int kCold = 32;                              // block columns 0 .. kCold-1 are in L2
 constexpr int kResidentTiles = 272, kColdTiles = 784;  // a block, at most
 constexpr int kUnrollFirst = 2, kUnrollSecond = 4;
+constexpr int kPanelBuffer = (kPanel + 1) * kOrder;  // a panel's columns and the one behind it
 // A tail this short (against max|A| >= 0.5) is FP32 noise: the column counts as reduced.
 constexpr float kTailSquared = 3.6e-15f;
 // Shared memory map, byte offsets.
@@ -55,7 +56,7 @@ struct Arguments {
   const int *exponent, *status;
   Tridiagonal t;   // t.v null: eigenvalues only
   uint4* cold;     // kColdTiles tiles a block
-  __half* panels;  // 17 * kOrder a matrix
+  __half* panels;  // 2 * kPanelBuffer a matrix
   int n, ld;
   bool upper;
 };
@@ -225,12 +226,15 @@ template <bool kFirst>
 __device__ __forceinline__ void columns(State& s, int jbeg, int jend, const Output& out) {
   constexpr int S0 = kFirst ? 0 : 1;
   int p0 = jbeg;
+  // The buffer of the panel that starts at p0; the next one goes to the other buffer, so that a
+  // peer that runs ahead never overwrites a column that is still being read.
+  auto panel_buffer = [&] { return s.pb + ((p0 >> 4) & 1) * kPanelBuffer; };
   auto start = [&](int c) {
     SEC;
 #pragma unroll
     for (int k = S0; k < 2; k++) {
       const int r = ra + 512 * k;
-      float z = r > c ? __half2float(__ldcg(s.pb + r)) : 0.f;
+      float z = r > c ? __half2float(__ldcg(panel_buffer() + r)) : 0.f;
       s.av[k] = r == c ? s.dg[k] : z;
       if (r == c && s.c == 0) out.diagonal(c, s.av[k]);
     }
@@ -292,7 +296,7 @@ __device__ __forceinline__ void columns(State& s, int jbeg, int jend, const Outp
         for (int k = S0; k < 2; k++)
           asm volatile("ld.global.cg.u16 %0, [%1];"
                        : "=h"(an[k])
-                       : "l"(s.pb + (i + 1) * kOrder + ra + 512 * k)
+                       : "l"(panel_buffer() + (i + 1) * kOrder + ra + 512 * k)
                        : "memory");
       }
       {  // dots: V'x by even warps, W'x by odd warps
@@ -566,7 +570,7 @@ __device__ __forceinline__ void columns(State& s, int jbeg, int jend, const Outp
       SEC;
       const int lane4 = lane;
       {
-        auto pbw = [&](int I, int J, const uint32_t* f) { publish(s.pb, I, J, J0, g, q, f); };
+        auto pbw = [&](int I, int J, const uint32_t* f) { publish(panel_buffer(), I, J, J0, g, q, f); };
         uint32_t fv[4][4], fw[4][4];
 #pragma unroll
         for (int h = 2 * S0; h < 4; h++) {
@@ -695,7 +699,7 @@ __device__ __forceinline__ void load_input(const State& s, const PaddedInput& in
         } else {
           store_tile(shared_address(sm) + index * 512, lane, f);
         }
-        publish(s.pb, I, Ju, first, g, q, f);
+        publish(s.pb + (first & 1) * kPanelBuffer, I, Ju, first, g, q, f);
       }
     }
   }
@@ -713,7 +717,7 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kThreads, 1)
   s.peer = map_to_peer(shared_address(sm), s.c ^ 1);
   const int resident = ((33 - s.c) * (33 - s.c)) >> 2;  // cold tiles are numbered behind these
   s.gt = args.cold + (static_cast<int64_t>(blockIdx.x) * kColdTiles - resident) * 32;
-  s.pb = args.panels + matrix * 17 * kOrder;
+  s.pb = args.panels + matrix * 2 * kPanelBuffer;
   for (int i = tid; i < kTiles * 64; i += kThreads) ((uint4*)(sm + oU))[i] = make_uint4(0, 0, 0, 0);
   if (tid < 128) ((__half*)(sm + oCF))[tid] = __ushort_as_half(0);
   if (tid == 0) {
@@ -737,7 +741,7 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kThreads, 1)
 size_t reduce_two_blocks_bytes(const Shape& shape) {
   Carver carver(nullptr);
   carver.take<uint4>(static_cast<size_t>(shape.batch) * 2 * kColdTiles * 32);
-  carver.take<__half>(static_cast<size_t>(shape.batch) * 17 * kOrder);
+  carver.take<__half>(static_cast<size_t>(shape.batch) * 2 * kPanelBuffer);
   return carver.used();
 }
 
@@ -750,7 +754,7 @@ cudaError_t reduce_two_blocks(const Shape& shape, const float* a, bool upper,
   constexpr int64_t kMatricesMax = 1 << 20;  // a launch
   Carver carver(workspace);
   uint4* cold = carver.take<uint4>(static_cast<size_t>(shape.batch) * 2 * kColdTiles * 32);
-  __half* panels = carver.take<__half>(static_cast<size_t>(shape.batch) * 17 * kOrder);
+  __half* panels = carver.take<__half>(static_cast<size_t>(shape.batch) * 2 * kPanelBuffer);
   for (int64_t first = 0; first < shape.batch; first += kMatricesMax) {
     const int64_t count = std::min(kMatricesMax, shape.batch - first);
     Tridiagonal part = t;
@@ -763,7 +767,7 @@ cudaError_t reduce_two_blocks(const Shape& shape, const float* a, bool upper,
                          status + first,
                          part,
                          cold + first * 2 * kColdTiles * 32,
-                         panels + first * 17 * kOrder,
+                         panels + first * 2 * kPanelBuffer,
                          shape.n,
                          shape.ld(),
                          upper};

@@ -16,7 +16,7 @@ constexpr int kSturmMax = 512;      // sturm_vectors.cu, apply_reflectors.cu
 // As Tridiagonal of stages.h, the reflectors in FP32.
 struct TridiagonalF32 {
   float *d, *e, *tau;  // [batch][ld()]
-  float* v;            // [batch][n][ld()]: v_j at row j, rows of v above j+1 are 0
+  float* v;            // [batch][n][ld()]: v_j at row j; its entries 0 .. j are not written
 };
 
 // n <= kRegistersMax. Scales, and writes exponent and status as scale() of pipeline.h does.
@@ -33,9 +33,10 @@ cudaError_t sturm_values(const Shape& shape, const float* d, const float* e, flo
                          double* shift, SturmScale* scale, cudaStream_t stream);
 
 // q <- H_0 H_1 ... H_{n-3} q in place, H_j = I - 2 v_j v_j^T / (v_j^T v_j), or I where tau[j] is 0.
+size_t apply_reflectors_bytes(const Shape& shape);
 cudaError_t apply_reflectors(const Shape& shape, const float* tau, const float* v, float* q,
-                             cudaStream_t stream);
+                             void* workspace, cudaStream_t stream);
 cudaError_t apply_reflectors(const Shape& shape, const float* tau, const __half* v, float* q,
-                             cudaStream_t stream);
+                             void* workspace, cudaStream_t stream);
 
 }  // namespace crucible::eigh

@@ -1,6 +1,6 @@
 // eigh_cuda_bench: this library and cuSOLVER side by side on one GPU, in one run.
 //
-//   eigh_cuda_bench [correct] [ranked] [grid] [wide] [peers] [draws N] [seed S] [json FILE]
+//   eigh_cuda_bench [correct] [ranked] [grid] [wide] [peers] [draws N] [max N] [seed S] [json FILE]
 //                   [once BATCH N FAMILY]
 //
 // correct  the 39 correctness cases;  ranked  the 13 ranked cases by their timing rule, then (with
@@ -23,7 +23,7 @@ namespace {
 
 struct Options {
   bool correct = false, ranked = false, grid = false, wide = false, peers = false;
-  int draws = 10;
+  int draws = 10, order_max = 2048;
   Case once;
   uint64_t seed = 0;
   std::FILE* json = nullptr;
@@ -257,6 +257,7 @@ void run_grid(Options& options) {
   double worst = 1e30;
   for (const int n : {2,  3,   4,   6,   8,   12,  16,  24,  31,  32,   33,   48,  64,
                       96, 128, 129, 176, 192, 256, 352, 512, 768, 1024, 1536, 2048}) {
+    if (n > options.order_max) break;
     double last[kRoutes] = {};
     int64_t last_batch = 1;
     for (const int64_t batch : {1, 4, 16, 64, 256, 1024, 4096}) {
@@ -342,6 +343,8 @@ Options parse(int count, char** words) {
       k += 3;
     } else if (word == "draws" && next)
       options.draws = std::atoi(next), ++k;
+    else if (word == "max" && next)
+      options.order_max = std::atoi(next), ++k;
     else if (word == "seed" && next)
       options.seed = std::strtoull(next, nullptr, 10), ++k;
     else if (word == "json" && next)
