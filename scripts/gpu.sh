@@ -1,11 +1,25 @@
 #!/usr/bin/env bash
-# gpu.sh: on a machine with a GPU (CUDA 13, CMake, python3 with torch): builds kernels/eigh alone, then
-# checks the correctness cases and times the ranked ones; prints one table (run by ./dev gpu).
+# gpu.sh: on a machine with a GPU (CUDA 13 with cuSOLVER, CMake): builds kernels/eigh alone, installs it
+# and links a program against it, runs the device test, checks the correctness cases and times the
+# ranked ones beside cuSOLVER; prints one table (run by ./dev gpu). Arguments go to eigh_cuda_bench:
+# "grid", "wide", "json FILE", ... Example: ./dev gpu grid json eigh.jsonl
 set -euo pipefail
+arguments=("$@")
+for k in "${!arguments[@]}"; do  # a file name is meant from where the user is
+  if [[ ${arguments[$k]} == json && -n ${arguments[$((k + 1))]:-} ]]; then
+    arguments[$((k + 1))]=$(realpath -m "${arguments[$((k + 1))]}")
+  fi
+done
 cd "$(dirname "$(readlink -f "$0")")/.."
-nvidia-smi -L >/dev/null 2>&1 || { echo "gpu: no GPU is seen (nvidia-smi -L gives none); run it on a machine with one" >&2; exit 1; }
-cmake -S kernels/eigh -B build/eigh -DCMAKE_BUILD_TYPE=Release >&2
-cmake --build build/eigh -j "$(nproc)" >&2
-library=$(find build/eigh -name libcrucible_eigh.so | head -n 1)
-CRUCIBLE_EIGH_LIBRARY=$PWD/$library PYTHONPATH=kernels/eigh/python \
-  exec python3 kernels/eigh/bench/ranked.py correct ranked
+capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d .) || true
+[[ -n $capability ]] || { echo "gpu: no GPU is seen (nvidia-smi gives none); run it on a machine with one" >&2; exit 1; }
+{
+  cmake -S kernels/eigh -B build/eigh -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CUDA_ARCHITECTURES=${capability}a-real"
+  cmake --build build/eigh -j "$(nproc)"
+  cmake --install build/eigh --prefix build/eigh-install
+  cmake -S kernels/eigh/tests_device/consumer -B build/eigh-consumer "-DCMAKE_PREFIX_PATH=$PWD/build/eigh-install"
+  cmake --build build/eigh-consumer
+} >&2
+build/eigh-consumer/eigh_consumer
+build/eigh/tests_device/eigh_cuda_api_test
+exec build/eigh/bench/eigh_cuda_bench correct ranked peers "${arguments[@]}"

@@ -23,41 +23,41 @@ struct Call {
 // Every buffer of a route; made once with a null base to measure, once to run.
 struct Layout {
   int *info, *exponent, *status, *flags;
-  float* lambda_scaled;
-  Tridiagonal t;
-  void *z, *stage, *resolve;
+  float *lambda_scaled, *d, *e, *tau;
+  __half* v16;  // reflectors of reduce
+  float* v32;   // reflectors of reduce_registers
+  void *z, *stage;
   size_t bytes;
 
   Layout(const Shape& shape, void* base) {
     Carver carver(base);
     const size_t batch = static_cast<size_t>(shape.batch), ld = shape.ld();
-    info = carver.take<int>(batch);
-    z = stage = resolve = nullptr;
     const Route way = route(shape);
-    if (way == Route::kGeneral) {
-      stage = carver.take<char>(solve_general_bytes(shape, general_blocks_max(shape)));
-    }
-    if (way == Route::kChain) {
+    info = carver.take<int>(batch);
+    size_t most =
+        way == Route::kGeneral ? solve_general_bytes(shape, general_blocks_max(shape)) : 0;
+    if (way == Route::kSturm || way == Route::kMiddle || way == Route::kChain) {
       exponent = carver.take<int>(batch);
       status = carver.take<int>(batch);
       flags = carver.take<int>(batch);
-      lambda_scaled = carver.take<float>(batch * ld);
-      t.d = carver.take<float>(batch * ld);
-      t.e = carver.take<float>(batch * ld);
-      t.tau = carver.take<float>(batch * ld);
-      t.v = carver.take<__half>(shape.vectors ? batch * shape.n * ld : 0);
-      z = carver.take<char>(shape.vectors ? tridiagonal_z_bytes(shape) : 0);
-      size_t most = std::max(reduce_bytes(shape), tridiagonal_dc_bytes(shape));
-      most = std::max(most, finish_bytes(shape));
+      for (float** row : {&lambda_scaled, &d, &e, &tau}) *row = carver.take<float>(batch * ld);
+      const size_t reflectors = shape.vectors ? batch * shape.n * ld : 0;
+      v32 = carver.take<float>(way == Route::kSturm ? reflectors : 0);
+      v16 = carver.take<__half>(way == Route::kSturm ? 0 : reflectors);
+      const bool chain = way == Route::kChain;
+      z = carver.take<char>(chain && shape.vectors ? tridiagonal_z_bytes(shape) : 0);
+      most = std::max(finish_bytes(shape),
+                      chain ? tridiagonal_dc_bytes(shape) : sturm_solve_bytes(shape));
+      if (way != Route::kSturm) most = std::max(most, reduce_bytes(shape));
       if (shape.vectors) {
-        most = std::max(most, back_transform_bytes(shape));
         most = std::max(most, solve_general_bytes(shape, resolve_blocks_max(shape)));
+        most = std::max(most, chain ? back_transform_bytes(shape) : apply_reflectors_bytes(shape));
       }
-      stage = carver.take<char>(most);
-      resolve = stage;
     }
+    stage = carver.take<char>(most);
     bytes = carver.used();
   }
+  Tridiagonal tridiagonal() const { return {d, e, tau, v16}; }
 };
 
 #define CRUCIBLE_EIGH_TRY(call)                             \
@@ -65,18 +65,43 @@ struct Layout {
     return error_;                                          \
   }
 
-cudaError_t run_chain(const Shape& shape, const Call& c, const Layout& w) {
-  CRUCIBLE_EIGH_TRY(scale(shape, c.a, c.upper, w.exponent, w.status, c.stream));
-  CRUCIBLE_EIGH_TRY(reduce(shape, c.a, c.upper, w.exponent, w.status, w.t, w.stage, c.stream));
-  CRUCIBLE_EIGH_TRY(tridiagonal_dc(shape, w.t.d, w.t.e, w.lambda_scaled, w.z, w.stage, c.stream));
-  if (shape.vectors) {
-    CRUCIBLE_EIGH_TRY(back_transform(shape, w.z, w.t, c.q, w.stage, c.stream));
-  }
+// Undoes the scaling, checks, and solves flagged matrices again.
+cudaError_t close(const Shape& shape, const Call& c, const Layout& w) {
   CRUCIBLE_EIGH_TRY(finish(shape, c.a, c.upper, w.lambda_scaled, w.exponent, w.status, c.lambda,
                            c.q, c.info, w.flags, w.stage, c.stream));
   if (!shape.vectors) return cudaSuccess;
   return solve_general(shape, c.a, c.upper, c.lambda, c.q, c.info, w.flags,
-                       resolve_blocks_max(shape), w.resolve, c.stream);
+                       resolve_blocks_max(shape), w.stage, c.stream);
+}
+
+cudaError_t run_chain(const Shape& shape, const Call& c, const Layout& w) {
+  const Tridiagonal t = w.tridiagonal();
+  CRUCIBLE_EIGH_TRY(scale(shape, c.a, c.upper, w.exponent, w.status, c.stream));
+  CRUCIBLE_EIGH_TRY(reduce(shape, c.a, c.upper, w.exponent, w.status, t, w.stage, c.stream));
+  CRUCIBLE_EIGH_TRY(tridiagonal_dc(shape, w.d, w.e, w.lambda_scaled, w.z, w.stage, c.stream));
+  if (shape.vectors) {
+    CRUCIBLE_EIGH_TRY(back_transform(shape, w.z, t, c.q, w.stage, c.stream));
+  }
+  return close(shape, c, w);
+}
+
+cudaError_t run_sturm(const Shape& shape, const Call& c, const Layout& w) {
+  const bool registers = route(shape) == Route::kSturm;
+  if (registers) {
+    CRUCIBLE_EIGH_TRY(reduce_registers(shape, c.a, c.upper, w.exponent, w.status,
+                                       TridiagonalF32{w.d, w.e, w.tau, w.v32}, c.stream));
+  } else {
+    CRUCIBLE_EIGH_TRY(scale(shape, c.a, c.upper, w.exponent, w.status, c.stream));
+    CRUCIBLE_EIGH_TRY(
+        reduce(shape, c.a, c.upper, w.exponent, w.status, w.tridiagonal(), w.stage, c.stream));
+  }
+  CRUCIBLE_EIGH_TRY(sturm_solve(shape, w.d, w.e, w.lambda_scaled, c.q, w.stage, c.stream));
+  if (shape.vectors && registers) {
+    CRUCIBLE_EIGH_TRY(apply_reflectors(shape, w.tau, w.v32, c.q, w.stage, c.stream));
+  } else if (shape.vectors) {
+    CRUCIBLE_EIGH_TRY(apply_reflectors(shape, w.tau, w.v16, c.q, w.stage, c.stream));
+  }
+  return close(shape, c, w);
 }
 
 cudaError_t run(const Shape& shape, Call c, void* workspace, bool column_major) {
@@ -86,15 +111,22 @@ cudaError_t run(const Shape& shape, Call c, void* workspace, bool column_major) 
   switch (route(shape)) {
     case Route::kEmpty:
       return cudaSuccess;
+    case Route::kSmall:
+      error = solve_small(shape, c.a, c.upper, c.lambda, c.q, c.info, c.stream);
+      break;
     case Route::kSmall32:
       error = eigh32(shape, c.a, c.upper, c.lambda, c.q, c.info, c.stream);
+      break;
+    case Route::kSturm:
+    case Route::kMiddle:
+      error = run_sturm(shape, c, w);
+      break;
+    case Route::kChain:
+      error = run_chain(shape, c, w);
       break;
     case Route::kGeneral:
       error = solve_general(shape, c.a, c.upper, c.lambda, c.q, c.info, nullptr,
                             general_blocks_max(shape), w.stage, c.stream);
-      break;
-    case Route::kChain:
-      error = run_chain(shape, c, w);
       break;
   }
   if (error == cudaSuccess && column_major && c.q != nullptr) {

@@ -5,7 +5,10 @@
 // The checks: with s a vector of signs and u = Q s, ||A u - Q (L s)||_2 estimates the residual
 // norm1(A Q - Q L) where its entries are of one size, and ||Q^T u - s||_2 does so for Q^T Q - I.
 // Where one eigenvalue dominates, the error sits in its column alone and a random vector misses
-// it: so the first and last column are checked exactly, in the 1-norm.
+// it: so the first and last column are checked exactly, in the 1-norm. Its error r also leaves a
+// part of the dominant vector q in the other columns, q_i's residual being about q (r^T q_i), which
+// a random vector sees sqrt(n) times too small: where |q|_1 |r|_2 could pass the gate, all r^T q_i
+// are formed.
 // A matrix over a limit is flagged, and solve_general solves it again in FP32.
 #include "block_ops.cuh"
 #include "launch.h"
@@ -18,6 +21,7 @@ constexpr float kEps = 1.1920929e-7f;
 // In units of n eps (norm1(A)); half of a gate, and 0.8 of it for the sum of the two extreme
 // columns.
 constexpr float kEigenLimit = 100.f, kExtremeLimit = 160.f, kOrthogonalLimit = 50.f;
+constexpr float kAlignedLimit = 150.f;  // of the other columns' parts along the extreme vectors
 
 constexpr int kChunkRows = 64;  // rows of a matrix a block of the two check passes takes
 
@@ -144,6 +148,21 @@ __device__ void fill(const Arguments& g, int64_t matrix, bool zero) {
   }
 }
 
+// The largest |r^T q_i| over the columns, r = p.u2. The block calls it.
+__device__ float largest_alignment(const Arguments& g, const float* q, const Products& p,
+                                   uint32_t* scratch) {
+  float largest = 0;
+  for (int k = threadIdx.x; k < g.n; k += blockDim.x) {
+    float dot = 0;
+#pragma unroll 8
+    for (int row = 0; row < g.n; ++row) {
+      dot = fmaf(q[static_cast<int64_t>(row) * g.n + k], p.u2[row], dot);
+    }
+    largest = fmaxf(largest, fabsf(dot));
+  }
+  return __uint_as_float(block_max(__float_as_uint(largest), scratch));
+}
+
 // Judges one matrix and writes its eigenvalues, info and flag.
 __global__ void __launch_bounds__(256) judge_kernel(Arguments g) {
   __shared__ float scratch[32];
@@ -153,7 +172,9 @@ __global__ void __launch_bounds__(256) judge_kernel(Arguments g) {
     const int status = g.status[matrix], exponent = g.exponent[matrix];
     const float* lambda = g.lambda_scaled + matrix * g.ld;
     const Products p = g.of(matrix);
+    const float* q = g.q + matrix * n * n;
     float unsorted = 0, norm = 0, residual = 0, extreme = 0, defect = 0;
+    float square = 0, first = 0, last = 0;  // |r|_2^2 and |q|_1 of the extreme columns
     for (int k = threadIdx.x; k < n; k += blockDim.x) {
       g.lambda[matrix * n + k] = times_power_of_two(lambda[k], exponent);
       if (!(fabsf(lambda[k]) < 1e30f) || (k > 0 && lambda[k] < lambda[k - 1])) unsorted = 1;
@@ -165,20 +186,32 @@ __global__ void __launch_bounds__(256) judge_kernel(Arguments g) {
       }
       norm = fmaxf(norm, sum.z);
       residual = fmaf(sum.x - p.t[k], sum.x - p.t[k], residual);
-      extreme += fabsf(sum.y - p.t2[k]);
+      const float r = sum.y - p.t2[k];
+      extreme += fabsf(r);
+      square = fmaf(r, r, square);
+      p.u2[k] = r;
+      first += fabsf(q[static_cast<int64_t>(k) * n]);
+      last += fabsf(q[static_cast<int64_t>(k) * n + n - 1]);
       const float off = sum.w - sign_of(k);
       defect = fmaf(off, off, defect);
     }
-    bool bad = block_sum(unsorted, scratch) > 0;
+    const bool disordered = block_sum(unsorted, scratch) > 0;
+    bool bad = false;
     norm = __uint_as_float(block_max(__float_as_uint(norm), scratch_bits));
     residual = sqrtf(block_sum(residual, scratch));
     extreme = block_sum(extreme, scratch);
     defect = sqrtf(block_sum(defect, scratch));
     if (g.q != nullptr) {
       const float unit = n * kEps;
+      const float size = fmaxf(block_sum(first, scratch), block_sum(last, scratch));
+      const float aligned = kAlignedLimit * unit * norm;
+      if (size * sqrtf(block_sum(square, scratch)) > aligned) {
+        bad = size * largest_alignment(g, q, p, scratch_bits) > aligned;
+      }
       bad = bad || !(residual <= kEigenLimit * unit * norm) ||
             !(extreme <= kExtremeLimit * unit * norm) || !(defect <= kOrthogonalLimit * unit);
     }
+    bad = bad || disordered;
     const bool zero = status == 0 && g.q != nullptr && norm == 0.f;
     if (status != 0 || zero) {
       __syncthreads();

@@ -1,20 +1,29 @@
 // heuristics.h: which route solves a shape. The only place that compares n or batch to a number.
 #pragma once
 
-#include "stages.h"
+#include "sturm_stages.h"
 
 namespace crucible::eigh {
 
 enum class Route {
   kEmpty,    // nothing to do
-  kSmall32,  // eigh32: n = 32 with vectors, one launch
-  kGeneral,  // solve_general: one block a matrix, FP32 throughout
+  kSmall,    // solve_small: n <= 32, a few lanes a matrix, one launch
+  kSmall32,  // eigh32: n = 32 with vectors, one block a matrix, one launch
+  kSturm,    // reduce_registers -> sturm_solve -> apply_reflectors -> finish -> re-solve
+  kMiddle,   // the same behind reduce (FP16 tiles)
   kChain,    // reduce -> tridiagonal_dc -> back_transform -> finish -> flagged re-solve
+  kGeneral,  // solve_general: one block a matrix, FP32 throughout
 };
 
-// The chain's reductions keep the matrix on chip up to 512 (one block) and 1024 (two blocks); above
-// that the trailing matrix lives in L2 and 16 blocks share it.
-constexpr int kChainMin = 128, kOneBlockMax = 512, kTwoBlockMax = 1024, kChainMax = 2048;
+// Up to 192 the FP32 square fits the registers of a block. Up to kMiddleMax FP32 eigenvectors of T
+// cost no more than the FP16 ones of the chain, whose rounding would be felt (docs/eigh.md). The
+// FP16 reductions keep the matrix on chip up to 512 (one block) and 1024 (two blocks); above that
+// the trailing matrix lives in L2 and 16 blocks share it.
+constexpr int kSmallMax = 32, kMiddleMax = 384;
+constexpr int kOneBlockMax = 512, kTwoBlockMax = 1024, kChainMax = 2048;
+// eigh32 answers in 19 us but holds one matrix a multiprocessor; solve_small needs 35 us and holds
+// about 18.
+constexpr int kSmall32BatchMax = 264;
 
 // The back-transform and the divide and conquer use wgmma, which only sm_90a has.
 inline bool device_has_wgmma() {
@@ -26,8 +35,11 @@ inline bool device_has_wgmma() {
 
 inline Route route(const Shape& shape) {
   if (shape.batch == 0 || shape.n == 0) return Route::kEmpty;
-  if (shape.n == 32 && shape.vectors) return Route::kSmall32;
-  if (shape.n >= kChainMin && shape.n <= kChainMax && device_has_wgmma()) return Route::kChain;
+  if (shape.n == 32 && shape.vectors && shape.batch <= kSmall32BatchMax) return Route::kSmall32;
+  if (shape.n <= kSmallMax) return Route::kSmall;
+  if (shape.n <= kRegistersMax) return Route::kSturm;
+  if (shape.n <= kMiddleMax) return Route::kMiddle;
+  if (shape.n <= kChainMax && device_has_wgmma()) return Route::kChain;
   return Route::kGeneral;
 }
 

@@ -12,6 +12,8 @@ inline unsigned grid_for(int64_t batch, int64_t blocks_max) {
   return static_cast<unsigned>(std::clamp<int64_t>(batch, 1, blocks_max));
 }
 
+constexpr int64_t kGridYMax = 65535;  // blocks in the second dimension of a grid
+
 constexpr size_t kAlign = 256;
 constexpr size_t aligned(size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 

@@ -18,6 +18,10 @@ cudaError_t solve_general(const Shape& shape, const float* a, bool upper, float*
                           int* info, const int* flags, int blocks_max, void* workspace,
                           cudaStream_t stream);
 
+// n <= 32, a few lanes a matrix, everything in one launch (solve_small.cu). q may be null.
+cudaError_t solve_small(const Shape& shape, const float* a, bool upper, float* lambda, float* q,
+                        int* info, cudaStream_t stream);
+
 // n = 32 only, one block a matrix, everything in one launch (eigh32.cu). q may not be null.
 cudaError_t eigh32(const Shape& shape, const float* a, bool upper, float* lambda, float* q,
                    int* info, cudaStream_t stream);

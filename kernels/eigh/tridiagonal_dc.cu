@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "dc_leaf.cuh"
-#include "dc_update.cuh"
+#include "dc_update_wgmma.cuh"
 #include "launch.h"
 #include "padded_order.h"
 #include "stages.h"

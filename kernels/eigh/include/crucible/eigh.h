@@ -3,8 +3,8 @@
  * a[batch][n][n] -> lambda[batch][n] ascending and q[batch][n][n], eigenvector i in column i.
  * Everything is queued on `stream`: no host synchronisation, no allocation, no hidden state, so a
  * call may be captured in a CUDA graph and any number of host threads may call at once with their
- * own workspaces. The input is never written. Only the chosen triangle of a is read. Results do
- * not depend on the rest of the batch and repeat bit for bit. All pointers are device pointers,
+ * own workspaces. The input is never written. Only the chosen triangle of a is read. A matrix's
+ * result does not depend on the rest of the batch; for one shape it repeats bit for bit. All pointers are device pointers,
  * 16-byte aligned (workspace: 256-byte). Any n >= 0 and batch >= 0; element counts are 64-bit.
  */
 #ifndef CRUCIBLE_EIGH_H_

@@ -1,0 +1,351 @@
+// back_apply.cuh: applies the packed block reflectors to columns of Z held as wgmma A fragments.
+//
+// Layouts: see back_transform.cu. Persistent blocks; a warpgroup holds 64 columns or shares them.
+#pragma once
+
+#include "back_pack.cuh"
+
+namespace crucible::eigh::back {
+// RSP row splits: 1: each warpgroup owns 64 columns (n<=512); 2: both share 64 columns (n<=1024);
+// 4: two CTAs, four warpgroups share 64 columns (n<=2048)
+constexpr int ZP = 1088;  // bytes between staged Z columns (order 512)
+template <int RSP>
+struct Cfg {
+  static constexpr int SL = RSP == 1 ? 11 : (RSP == 2 ? 22 : 19);
+  static constexpr int EX = RSP == 1 ? 128 * ZP : (RSP == 2 ? 32768 : 65536);
+  static constexpr int SMEM = SL * TB + EX + 1024 + 1024;
+};
+template <int RSP>
+__global__ __launch_bounds__(384, 1) void back_kernel(const uint8_t* __restrict__ Vp,
+                                                      const __half* __restrict__ Zt,
+                                                      uint8_t* __restrict__ Zp, int n, int batch) {
+  extern __shared__ uint8_t sm0[];
+  constexpr int SL = Cfg<RSP>::SL;
+  uint8_t* sm = sm0 + ((1024 - (sa(sm0) & 1023)) & 1023);
+  uint8_t* ring = sm;
+  float* ex = (float*)(sm + SL * TB);
+  uint64_t* bars = (uint64_t*)(sm + SL * TB + Cfg<RSP>::EX);
+  uint32_t full = sa(bars), empty = sa(bars + SL), xfull = sa(bars + 2 * SL),
+           xfree = sa(bars + 2 * SL + 1);
+  const int NB = n / 64, tid = threadIdx.x, wg = tid >> 7;
+  int b = blockIdx.y;
+  int slab, crank = 0;
+  if (RSP == 4) {
+    slab = blockIdx.x >> 1;
+    crank = blockIdx.x & 1;
+  } else
+    slab = blockIdx.x;
+  const int items = RSP == 1 ? batch * (n / 128) : 1, it0 = RSP == 1 ? blockIdx.x : 0,
+            its = RSP == 1 ? gridDim.x : 1;
+  if (tid == 0) {
+    for (int i = 0; i < SL; i++) {
+      mb_init(full + 8 * i, 1);
+      mb_init(empty + 8 * i, 2);
+    }
+    mb_init(xfull, RSP == 1 ? 1 : 2);
+    mb_init(xfree, RSP == 1 ? 2 : 4);
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  __syncthreads();
+  if (RSP == 4) {
+    asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+  }
+  if (wg == 2) {
+    CRUCIBLE_SM90A(asm volatile("setmaxnreg.dec.sync.aligned.u32 24;"))
+    if (tid == 256) {
+      int s = 0, ph = 1;  // first pass: empty barriers are free (parity trick)
+      int zc = 0;
+      auto loadz = [&](int it) {  // RSP==1: stage the slab of item it
+        int slab = it & 3, b = it >> 2;
+        const uint8_t* src = (const uint8_t*)(Zt + (size_t)b * n * n + (size_t)slab * 128 * n);
+        mb_wait(xfree, (zc & 1) ^ 1);
+        mb_expect(xfull, 128 * 1024);
+        for (int c = 0; c < 128; c++) bulk(sa(ex) + c * ZP, src + c * 1024, 1024, xfull);
+        zc++;
+      };
+      if (RSP == 1 && it0 < items) loadz(it0);
+      for (int it = it0; it < items; it += its) {
+        if (RSP == 1) b = it >> 2;
+        const uint8_t* Vb = Vp + (size_t)b * pstart(NB, NB) * TB;
+        for (int j = NB - 1; j >= 0; j--) {
+          const uint8_t* P = Vb + (size_t)pstart(j, NB) * TB;
+          mb_wait(empty + 8 * s, ph);
+          mb_expect(full + 8 * s, TB);
+          bulk(sa(ring + s * TB), P, TB, full + 8 * s);
+          if (++s == SL) {
+            s = 0;
+            ph ^= 1;
+          }
+          for (int r = j; r < NB; r++) {
+            if (RSP == 4 && ((r >> 1) & 1) != crank) continue;
+            mb_wait(empty + 8 * s, ph);
+            mb_expect(full + 8 * s, TB);
+            bulk(sa(ring + s * TB), P + (size_t)(1 + r - j) * TB, TB, full + 8 * s);
+            if (++s == SL) {
+              s = 0;
+              ph ^= 1;
+            }
+          }
+          if (RSP == 1 && j == NB - 3 && it + its < items) loadz(it + its);
+        }
+      }
+    }
+    __syncwarp();
+  } else {
+    CRUCIBLE_SM90A(asm volatile("setmaxnreg.inc.sync.aligned.u32 240;"))
+    const int lane = tid & 31, w = (tid >> 5) & 3, g = lane >> 2, t = lane & 3, wt = tid & 127;
+    int s0 = 0, ph0 = 0;  // slot of the panel's T tile
+    uint32_t rb = sa(ring);
+    int xp = 0;
+    for (int it = it0; it < items; it += its) {
+      if (RSP == 1) {
+        b = it >> 2;
+        slab = it & 3;
+      }
+      const int cb = RSP == 1 ? slab * 2 + wg : slab;  // 64-column block
+      const int rbase = RSP == 1 ? 0 : (RSP == 2 ? wg : 2 * crank + wg);
+      unsigned zf[8][4][4];
+      if (RSP == 1) {
+        mb_wait(xfull, xp);
+        const uint8_t* zc = (const uint8_t*)ex + (64 * wg + 16 * w + g) * ZP + 16 * t;
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+#pragma unroll
+          for (int qp = 0; qp < 2; qp++) {
+            int off = 128 * i + 64 * qp;
+            uint4 a = *(const uint4*)(zc + off), c = *(const uint4*)(zc + 8 * ZP + off);
+            zf[i][2 * qp][0] = a.x;
+            zf[i][2 * qp][2] = a.y;
+            zf[i][2 * qp + 1][0] = a.z;
+            zf[i][2 * qp + 1][2] = a.w;
+            zf[i][2 * qp][1] = c.x;
+            zf[i][2 * qp][3] = c.y;
+            zf[i][2 * qp + 1][1] = c.z;
+            zf[i][2 * qp + 1][3] = c.w;
+          }
+        }
+        asm volatile("bar.sync %0,128;" ::"r"(2 + wg) : "memory");
+        if (wt == 0) mb_arrive(xfree);
+        xp ^= 1;
+      } else {
+        const __half* zc = Zt + (size_t)b * n * n + (size_t)(64 * cb + 16 * w + g) * n + 8 * t;
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+#pragma unroll
+          for (int qp = 0; qp < 2; qp++) {
+            int row = 64 * (RSP * i + rbase) + 32 * qp;
+            uint4 a = *(const uint4*)(zc + row), c = *(const uint4*)(zc + 8 * (size_t)n + row);
+            zf[i][2 * qp][0] = a.x;
+            zf[i][2 * qp][2] = a.y;
+            zf[i][2 * qp + 1][0] = a.z;
+            zf[i][2 * qp + 1][2] = a.w;
+            zf[i][2 * qp][1] = c.x;
+            zf[i][2 * qp][3] = c.y;
+            zf[i][2 * qp + 1][1] = c.z;
+            zf[i][2 * qp + 1][3] = c.w;
+          }
+        }
+      }
+      for (int j = NB - 1; j >= 0; j--) {
+        float W[32];
+#pragma unroll
+        for (int i = 0; i < 32; i++) W[i] = 0.f;
+        // own tile of block group i sits at stream index 1+STEP*i+off of this panel
+        constexpr int STEP = RSP == 1 ? 1 : 2;
+        int fj = RSP == 4 ? 2 * (j >> 2) + min(max((j & 3) - 2 * crank, 0), 2) : j;
+        const int off = (RSP == 1 ? 0 : wg) - fj;
+        const int ntile = (RSP == 1 ? 8 : 16) - fj;
+        auto slot = [&](int idx, int& s, int& ph) {
+          s = s0 + idx;
+          ph = ph0;
+          if (s >= SL) {
+            s -= SL;
+            ph ^= 1;
+          }
+        };
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+          if (RSP * i + rbase >= j) {
+            int s, ph;
+            slot(1 + STEP * i + off, s, ph);
+            mb_wait(full + 8 * s, ph);
+            uint64_t d = mkdesc(rb + s * TB);
+            wg_fence();
+#pragma unroll
+            for (int q = 0; q < 4; q++) rs64_tb(W, zf[i][q], d + q * 128);
+            wg_commit();
+          }
+        }
+        wg_wait<0>();
+        if (RSP == 2) {
+          float4* e = (float4*)ex + wg * 1024 + wt;
+          const float4* o = (const float4*)ex + (1 - wg) * 1024 + wt;
+#pragma unroll
+          for (int i = 0; i < 8; i++)
+            e[i * 128] = make_float4(W[4 * i], W[4 * i + 1], W[4 * i + 2], W[4 * i + 3]);
+          asm volatile("bar.sync 1,256;" ::: "memory");
+#pragma unroll
+          for (int i = 0; i < 8; i++) {
+            float4 f = o[i * 128];
+            W[4 * i] += f.x;
+            W[4 * i + 1] += f.y;
+            W[4 * i + 2] += f.z;
+            W[4 * i + 3] += f.w;
+          }
+          asm volatile("bar.sync 1,256;" ::: "memory");
+        }
+        if (RSP == 4) {  // own partial to both CTAs: plain stores here, st.async to the partner
+          int gidx = 2 * crank + wg;
+          float4* mine = (float4*)ex + gidx * 1024 + wt;
+          uint32_t rem, rbar;
+          asm volatile("mapa.shared::cluster.u32 %0,%1,%2;"
+                       : "=r"(rem)
+                       : "r"(sa(mine)), "r"(crank ^ 1));
+          asm volatile("mapa.shared::cluster.u32 %0,%1,%2;"
+                       : "=r"(rbar)
+                       : "r"(xfull), "r"(crank ^ 1));
+          mb_wait(xfree, xp ^ 1);
+#pragma unroll
+          for (int i = 0; i < 8; i++) {
+            asm volatile(
+                "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 "
+                "[%0],{%1,%2,%3,%4},[%5];" ::"r"(rem + i * 2048),
+                "f"(W[4 * i]), "f"(W[4 * i + 1]), "f"(W[4 * i + 2]), "f"(W[4 * i + 3]), "r"(rbar)
+                : "memory");
+            mine[i * 128] = make_float4(W[4 * i], W[4 * i + 1], W[4 * i + 2], W[4 * i + 3]);
+          }
+          asm volatile("bar.sync %0,128;" ::"r"(2 + wg) : "memory");
+          if (wt == 0) mb_expect(xfull, 16384);
+          mb_wait(xfull, xp);
+          const float4* o = (const float4*)ex + wt;
+#pragma unroll
+          for (int i = 0; i < 8; i++) {
+            float4 f = o[i * 128], g2 = o[1024 + i * 128], h = o[2048 + i * 128],
+                   k = o[3072 + i * 128];
+            W[4 * i] = (f.x + g2.x) + (h.x + k.x);
+            W[4 * i + 1] = (f.y + g2.y) + (h.y + k.y);
+            W[4 * i + 2] = (f.z + g2.z) + (h.z + k.z);
+            W[4 * i + 3] = (f.w + g2.w) + (h.w + k.w);
+          }
+          asm volatile("bar.sync %0,128;" ::"r"(2 + wg) : "memory");
+          if (wt == 0) {
+            mb_arrive_remote(xfree, 0);
+            mb_arrive_remote(xfree, 1);
+          }
+          xp ^= 1;
+        }
+        unsigned Wh[4][4];
+#pragma unroll
+        for (int q = 0; q < 4; q++)
+#pragma unroll
+          for (int x = 0; x < 4; x++) Wh[q][x] = pk(W[8 * q + 2 * x], W[8 * q + 2 * x + 1]);
+        float W2[32];
+#pragma unroll
+        for (int i = 0; i < 32; i++) W2[i] = 0.f;
+        mb_wait(full + 8 * s0, ph0);
+        {
+          uint64_t d = mkdesc(rb + s0 * TB);
+          wg_fence();
+#pragma unroll
+          for (int q = 0; q < 4; q++) rs64_kb(W2, Wh[q], d + q * 2);
+          wg_commit();
+          wg_wait<0>();
+        }
+        if (wt == 0) mb_arrive(empty + 8 * s0);
+#pragma unroll
+        for (int q = 0; q < 4; q++)
+#pragma unroll
+          for (int x = 0; x < 4; x++) Wh[q][x] = pk(W2[8 * q + 2 * x], W2[8 * q + 2 * x + 1]);
+        auto unpackz = [&](float(&a)[32], int i) {
+#pragma unroll
+          for (int q = 0; q < 4; q++)
+#pragma unroll
+            for (int x = 0; x < 4; x++) {
+              float2 f = up(zf[i][q][x]);
+              a[8 * q + 2 * x] = f.x;
+              a[8 * q + 2 * x + 1] = f.y;
+            }
+        };
+        auto packz = [&](const float(&a)[32], int i) {
+#pragma unroll
+          for (int q = 0; q < 4; q++)
+#pragma unroll
+            for (int x = 0; x < 4; x++) zf[i][q][x] = pk(a[8 * q + 2 * x], a[8 * q + 2 * x + 1]);
+        };
+        auto rel = [&](int s) {
+          if (wt == 0) {
+            if (RSP == 1)
+              mb_arrive(empty + 8 * s);
+            else
+              mb_arrive2(empty + 8 * s);
+          }
+        };
+#pragma unroll
+        for (int ip = 0; ip < 4; ip++) {
+          const int i1 = 2 * ip + 1, i0 = 2 * ip;
+          if (RSP * i0 + rbase >= j) {
+            int sA, sB, ph;
+            slot(1 + STEP * i0 + off, sA, ph);
+            slot(1 + STEP * i1 + off, sB, ph);
+            float a[32], c[32];
+            unpackz(a, i0);
+            uint64_t d = mkdesc(rb + sA * TB), e = mkdesc(rb + sB * TB);
+            wg_fence();
+#pragma unroll
+            for (int q = 0; q < 4; q++) rs64_kb_neg(a, Wh[q], d + q * 2);
+            wg_commit();
+            unpackz(c, i1);
+            wg_fence();
+#pragma unroll
+            for (int q = 0; q < 4; q++) rs64_kb_neg(c, Wh[q], e + q * 2);
+            wg_commit();
+            wg_wait<1>();
+            packz(a, i0);
+            rel(sA);
+            wg_wait<0>();
+            packz(c, i1);
+            rel(sB);
+          } else if (RSP * i1 + rbase >= j) {
+            int sB, ph;
+            slot(1 + STEP * i1 + off, sB, ph);
+            float c[32];
+            unpackz(c, i1);
+            uint64_t e = mkdesc(rb + sB * TB);
+            wg_fence();
+#pragma unroll
+            for (int q = 0; q < 4; q++) rs64_kb_neg(c, Wh[q], e + q * 2);
+            wg_commit();
+            wg_wait<0>();
+            packz(c, i1);
+            rel(sB);
+          }
+        }
+        s0 += 1 + ntile;
+        if (s0 >= SL) {
+          s0 -= SL;
+          ph0 ^= 1;
+        }
+      }
+      // packed output tiles: (cb, r): line = column, natural rows, 128-byte swizzle
+      uint8_t* zo = Zp + (size_t)b * NB * NB * TB + (size_t)cb * NB * TB;
+      int c0 = 16 * w + g, c1 = c0 + 8;
+#pragma unroll
+      for (int i = 0; i < 8; i++) {
+        uint8_t* T = zo + (size_t)(RSP * i + rbase) * TB;
+#pragma unroll
+        for (int qp = 0; qp < 2; qp++) {
+          int ch = 4 * qp + t;
+          *(uint4*)(T + c0 * 128 + ((ch ^ (c0 & 7)) << 4)) = make_uint4(
+              zf[i][2 * qp][0], zf[i][2 * qp][2], zf[i][2 * qp + 1][0], zf[i][2 * qp + 1][2]);
+          *(uint4*)(T + c1 * 128 + ((ch ^ (c1 & 7)) << 4)) = make_uint4(
+              zf[i][2 * qp][1], zf[i][2 * qp][3], zf[i][2 * qp + 1][1], zf[i][2 * qp + 1][3]);
+        }
+      }
+    }
+  }
+  if (RSP == 4) {
+    asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+  }
+}
+
+}  // namespace crucible::eigh::back
