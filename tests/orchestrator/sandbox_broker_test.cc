@@ -151,7 +151,10 @@ TEST_F(SandboxBroker, AnEndedSandboxTakesItsJobWithIt) {
   };
   ASSERT_TRUE(eventually([&] { return fs::exists(one_.sandbox.worktree / "up"); }));
   child->Signal(SIGKILL);
-  EXPECT_TRUE(eventually([&] { return Rows()[0].outcome == "cancelled"; })) << Rows()[0].outcome;
+  EXPECT_TRUE(eventually([&] {
+    const auto rows = Rows();
+    return !rows.empty() && rows[0].outcome == "cancelled";
+  }));
 }
 
 }  // namespace
