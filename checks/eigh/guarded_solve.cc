@@ -54,7 +54,7 @@ GuardedSolver::GuardedSolver(LibraryWorker worker, int threads, int pool_allowan
                              std::uint64_t secret)
     : worker_(std::move(worker)),
       threads_(threads),
-      thread_limit_(1 + pool_allowance),
+      thread_limit_(worker_.idle_threads() + pool_allowance),
       secret_(secret) {
   CPU_ZERO(&cpus_);
   sched_getaffinity(0, sizeof cpus_, &cpus_);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -10,6 +11,7 @@
 #include "base/hash.h"
 #include "checks/eigh/symbol_policy.h"
 #include "checks/eigh/worker_ops.h"
+#include "checks/harness/machine.h"
 
 namespace crucible::eigh {
 namespace {
@@ -56,6 +58,8 @@ Result<LibraryWorker> LibraryWorker::Start(const WorkerOptions& options) {
   worker.threads_ = options.threads;
   worker.cuda_ = options.cuda;
   worker.sha256_ = sha256;
+  CRUCIBLE_TRY(worker.Ask(kTouch, {}));  // of nothing: it is up and running
+  worker.idle_threads_ = std::max(1, ThreadCount(worker.pid()));
   CRUCIBLE_ASSIGN(WorkerAnswer loaded, worker.Ask(kLoad, {}, absolute.string()));
   worker.configuration_ = std::move(loaded.text);
   CRUCIBLE_ASSIGN(WorkerAnswer conditions, worker.Ask(kConditions, {}));

@@ -43,6 +43,8 @@ class LibraryWorker {
 
   const std::string& configuration() const { return configuration_; }  // JSON text, the library's
   const std::string& conditions() const { return conditions_; }        // JSON text, the worker's
+  // Before the library was loaded: a sanitizer's runtime has a thread of its own.
+  int idle_threads() const { return idle_threads_; }
   const char* entry() const { return cuda_ ? "crucible_eigh" : "eigh_cpu_solve"; }
   const std::string& sha256() const { return sha256_; }  // of the file, before loading
 
@@ -64,7 +66,7 @@ class LibraryWorker {
 
   WorkerProcess process_;
   std::string configuration_, conditions_, sha256_;
-  int threads_ = 1;
+  int threads_ = 1, idle_threads_ = 1;
   bool cuda_ = false;
 };
 
