@@ -1,12 +1,12 @@
 // stage_test.cu: checks tridiagonal_dc and back_transform alone against FP64, and times them.
 //
-// Usage: stage_test [seed [n ...]]. For every n and family of hard tridiagonals: eigenvalues against
-// Sturm bisection in FP64, then residual and orthogonality of the vectors after the Newton-Schulz
-// step, once with no reflectors (the divide and conquer alone) and once with random reflectors (both
-// stages, against Q1 T Q1^T). Also: bitwise equality under a batch permutation, poisoned buffers, and
-// what a NaN matrix does to its neighbours. Values are scaled as the gates are: residual
-// norm1 / (n eps norm1(T)), limit 200; orthogonality norm1 / (n eps), limit 100; eigenvalues
-// max|dL| / (eps max|L|). Exit status 1 if a limit is passed.
+// Usage: stage_test [seed [n ...]]. For every n and family of hard tridiagonals: eigenvalues
+// against Sturm bisection in FP64, then residual and orthogonality of the vectors after the
+// Newton-Schulz step, once with no reflectors (the divide and conquer alone) and once with random
+// reflectors (both stages, against Q1 T Q1^T). Also: bitwise equality under a batch permutation,
+// poisoned buffers, and what a NaN matrix does to its neighbours. Values are scaled as the gates
+// are: residual norm1 / (n eps norm1(T)), limit 200; orthogonality norm1 / (n eps), limit 100;
+// eigenvalues max|dL| / (eps max|L|). Exit status 1 if a limit is passed, 77 without a device.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -28,13 +28,13 @@ constexpr double kEps = 1.1920928955078125e-07;
 // The limits of the gates, and for L what a residual at its gate cannot see.
 constexpr double kResidualMax = 200, kOrthogonalityMax = 100, kEigenvalueMax = 64;
 
-#define CHECK_CUDA(call)                                                                \
-  do {                                                                                  \
-    const cudaError_t error_ = (call);                                                  \
-    if (error_ != cudaSuccess) {                                                        \
+#define CHECK_CUDA(call)                                                                    \
+  do {                                                                                      \
+    const cudaError_t error_ = (call);                                                      \
+    if (error_ != cudaSuccess) {                                                            \
       std::printf("%s:%d %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(error_)); \
-      std::exit(2);                                                                     \
-    }                                                                                   \
+      std::exit(2);                                                                         \
+    }                                                                                       \
   } while (0)
 
 using Random = std::mt19937_64;
@@ -100,9 +100,10 @@ Problem make(const std::string& name, int n, Random& random) {
   return p;
 }
 
-const std::vector<std::string> kFamilies = {
-    "goe",     "1-2-1",     "wilkinson", "glued1e-4", "glued1e-7", "clement",  "graded", "clustered",
-    "rankdef", "underflow", "zero-e",    "multiples", "diagonal",  "identity", "zero"};
+const std::vector<std::string> kFamilies = {"goe",       "1-2-1",     "wilkinson", "glued1e-4",
+                                            "glued1e-7", "clement",   "graded",    "clustered",
+                                            "rankdef",   "underflow", "zero-e",    "multiples",
+                                            "diagonal",  "identity",  "zero"};
 
 // ------------------------------------------------------------------ the FP64 oracle
 double norm1(const Problem& p) {
@@ -241,8 +242,8 @@ Result run(const std::vector<Problem>& problems, int n, const Reflectors& r, int
   for (int64_t b = 0; b < batch; ++b) {
     result.lambda.insert(result.lambda.end(), padded.begin() + b * ld, padded.begin() + b * ld + n);
   }
-  for (void* p : {(void*)dd, (void*)de, (void*)dtau, (void*)lambda, (void*)q, (void*)v, (void*)z,
-                  (void*)w}) {
+  for (void* p :
+       {(void*)dd, (void*)de, (void*)dtau, (void*)lambda, (void*)q, (void*)v, (void*)z, (void*)w}) {
     CHECK_CUDA(cudaFree(p));
   }
   CHECK_CUDA(cudaStreamDestroy(stream));
@@ -378,9 +379,10 @@ int check(int n, uint64_t seed, bool with_reflectors) {
   int different = 0;
   for (size_t b = 0; b < problems.size(); ++b) {
     const size_t o = problems.size() - 1 - b;
-    different += !std::equal(&result.q[b * n * n], &result.q[b * n * n] + size_t(n) * n,
-                             &again.q[o * n * n]) ||
-                 !std::equal(&result.lambda[b * n], &result.lambda[b * n] + n, &again.lambda[o * n]);
+    different +=
+        !std::equal(&result.q[b * n * n], &result.q[b * n * n] + size_t(n) * n,
+                    &again.q[o * n * n]) ||
+        !std::equal(&result.lambda[b * n], &result.lambda[b * n] + n, &again.lambda[o * n]);
   }
   // A NaN matrix in the middle must leave its neighbours alone.
   std::vector<Problem> bad = problems;
@@ -394,10 +396,11 @@ int check(int n, uint64_t seed, bool with_reflectors) {
                              &poison.q[b * n * n]);
   }
   failures += different + disturbed;
-  std::printf("n %4d %-10s worst L %8.3g residual %8.3g orthogonality %8.3g  permuted %d  "
-              "disturbed %d  %s\n%s",
-              n, with_reflectors ? "reflectors" : "T alone", worst.eigenvalue, worst.residual,
-              worst.orthogonality, different, disturbed, failures ? "FAIL" : "ok", detail.c_str());
+  std::printf(
+      "n %4d %-10s worst L %8.3g residual %8.3g orthogonality %8.3g  permuted %d  "
+      "disturbed %d  %s\n%s",
+      n, with_reflectors ? "reflectors" : "T alone", worst.eigenvalue, worst.residual,
+      worst.orthogonality, different, disturbed, failures ? "FAIL" : "ok", detail.c_str());
   std::fflush(stdout);
   return failures;
 }
@@ -416,10 +419,15 @@ void time_shape(int n, int batch, const std::string& family, uint64_t seed) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+    std::printf("skipped: no CUDA device on this machine\n");
+    return 77;
+  }
   uint64_t seed = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 0;
   if (seed == 0) seed = std::random_device{}();
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
-  std::vector<int> orders = {1,   2,   3,   31,  32,  33,  64,  129,  176,
+  std::vector<int> orders = {1,   2,   3,   31,  32,  33,  64,   129,  176,
                              177, 352, 511, 512, 513, 777, 1024, 1025, 2048};
   if (argc > 2) {
     orders.clear();
@@ -430,7 +438,9 @@ int main(int argc, char** argv) {
     failures += check(n, seed, false);
     if (n <= 1024) failures += check(n, seed, true);  // beyond: the FP64 reference is too slow
   }
-  const struct { int n, batch; } shapes[] = {{176, 40}, {352, 40}, {512, 640}, {1024, 60}, {2048, 8}};
+  const struct {
+    int n, batch;
+  } shapes[] = {{176, 40}, {352, 40}, {512, 640}, {1024, 60}, {2048, 8}};
   for (const auto& s : shapes) {
     for (const char* family : {"goe", "clustered"}) time_shape(s.n, s.batch, family, seed);
   }
