@@ -14,29 +14,24 @@
 // Ranges: couplings below 1e-8 B are raised to it, far below the FP32 rounding of T's 1-norm gate.
 #include <algorithm>
 
-#include "block_ops.cuh"
+#include "eigh32_reduce.cuh"
 #include "pipeline.h"
 
 namespace crucible::eigh {
+using namespace small32;  // NOLINT: this file is the rest of that namespace
 namespace {
 
 constexpr int kRounds = 12, kProbes = 1, kWarps = 8;
 
-// A width as a type, so that a lambda can be instantiated for it.
-template <int kValue>
-struct Width {
-  static constexpr int v = kValue;
-};
 __global__ __launch_bounds__(32 * kWarps + 32,
                              1) void eigh32_kernel(const float* __restrict__ A,
                                                    float* __restrict__ L, float* __restrict__ Qo,
                                                    int* __restrict__ info, bool upper) {
-  __shared__ __align__(16) float sx[32], sp[32];
-  __shared__ __align__(16) float V[30][32];
-  __shared__ float tau[32];
+  __shared__ Householder householder;
+  auto& V = householder.v;
+  float *tau = householder.tau, *sd = householder.d, *se = householder.e;
   __shared__ __align__(16) double2 de[33];  // (d with ramp, e^2 of the previous coupling)
   __shared__ double Cs[33], Ce[33];         // prefix products of e and their inverses
-  __shared__ float sd[32], se[32];
   __shared__ float Qs[32][33], Zs[32][33];
   __shared__ double F[32][33], G[32][33];
   __shared__ __align__(16) unsigned bits[2][kProbes * kWarps];
@@ -83,34 +78,13 @@ __global__ __launch_bounds__(32 * kWarps + 32,
     else if (off == 0)
       flag = 1;
     if (flag == 1) {  // diagonal: rank by counting, exact answer
-      float d = 0;
-
-#pragma unroll
-      for (int i = 0; i < 32; i++)
-        if (i == lane) d = a[i];
-      sd[lane] = d;
-      __syncwarp();
-      int rk = 0;
-
-#pragma unroll
-      for (int i = 0; i < 32; i++) {
-        float o = sd[i];
-        rk += (o < d) || (o == d && i < lane);
-      }
-      L[rk] = d;
-      se[rk] = __int_as_float(lane);
-      __syncwarp();
-      int src = __float_as_int(se[lane]);
-
-#pragma unroll
-      for (int i = 0; i < 32; i++) Qo[i * 32 + lane] = (src == i) ? 1.f : 0.f;
+      answer_diagonal(a, lane, sd, se, L, Qo);
       if (lane == 0) {
         sflag = 1;
         info[mtx] = 0;
       }
     } else if (flag == 2) {
-      L[lane] = __int_as_float(0x7fc00000);
-      for (int i = 0; i < 32; i++) Qo[i * 32 + lane] = __int_as_float(0x7fc00000);
+      answer_nan(lane, L, Qo);
       if (lane == 0) {
         sflag = 1;
         info[mtx] = 1;
@@ -129,104 +103,18 @@ __global__ __launch_bounds__(32 * kWarps + 32,
         sc2 = __int_as_float((127 - h2) << 23);
         info[mtx] = 0;
       }
-      auto step = [&](int k, auto WC) {
-        constexpr int Wd = decltype(WC)::v;
-        float x = lane > k ? a[0] : 0.f;
-        int pos = (lane - k) & 31;
-        if (lane == k) sd[k] = a[0];
-        sx[pos] = x;
-        __syncwarp();
-        float xv[Wd];
-
-#pragma unroll
-        for (int i = 0; i < Wd; i += 4) {
-          float4 f = *(const float4*)(sx + i);
-          xv[i] = f.x;
-          xv[i + 1] = f.y;
-          xv[i + 2] = f.z;
-          xv[i + 3] = f.w;
-        }
-        float xx0 = 0, xx1 = 0, xx2 = xv[2] * xv[2], xx3 = xv[3] * xv[3], y0 = 0, y1 = a[1] * xv[1],
-              y2 = a[2] * xv[2], y3 = a[3] * xv[3];
-
-#pragma unroll
-        for (int i = 4; i < Wd; i += 4) {
-          xx0 = fmaf(xv[i], xv[i], xx0);
-          xx1 = fmaf(xv[i + 1], xv[i + 1], xx1);
-          xx2 = fmaf(xv[i + 2], xv[i + 2], xx2);
-          xx3 = fmaf(xv[i + 3], xv[i + 3], xx3);
-        }
-        float al = xv[1], t2s = (xx0 + xx1) + (xx2 + xx3), n2 = fmaf(al, al, t2s);
-        bool live = t2s > 1e-28f;
-        float rn = rsqrtf(n2), nr = n2 * rn;
-        nr = fmaf(0.5f * rn, fmaf(-nr, nr, n2), nr);
-
-#pragma unroll
-        for (int i = 4; i < Wd; i += 4) {
-          y0 = fmaf(a[i], xv[i], y0);
-          y1 = fmaf(a[i + 1], xv[i + 1], y1);
-          y2 = fmaf(a[i + 2], xv[i + 2], y2);
-          y3 = fmaf(a[i + 3], xv[i + 3], y3);
-        }
-        float beta = live ? -copysignf(nr, al) : al;
-        float v1 = live ? al - beta : 0.f;
-        float den = fmaf(fabsf(al), nr, n2);
-        float tu = live ? __fdividef(1.f, den) : 0.f;
-        tu = fmaf(tu, fmaf(-den, tu, 1.f), tu);
-        if (!live) tu = 0.f;
-        float p = ((y0 + y1) + (y2 + y3)) - (live ? beta : 0.f) * a[1];
-        xv[1] = v1;
-        float vj = (lane == k + 1) ? v1 : (lane > k + 1 ? x : 0.f);
-        p = lane > k ? p : 0.f;
-        sp[pos] = p;
-        V[k][lane] = vj;
-        if (lane == 0) {
-          tau[k] = tu;
-          se[k] = beta;
-        }
-        __syncwarp();
-        float pv[Wd];
-
-#pragma unroll
-        for (int i = 0; i < Wd; i += 4) {
-          float4 f = *(const float4*)(sp + i);
-          pv[i] = f.x;
-          pv[i + 1] = f.y;
-          pv[i + 2] = f.z;
-          pv[i + 3] = f.w;
-        }
-        float q0 = 0, q1 = xv[1] * pv[1], q2 = xv[2] * pv[2], q3 = xv[3] * pv[3];
-
-#pragma unroll
-        for (int i = 4; i < Wd; i += 4) {
-          q0 = fmaf(xv[i], pv[i], q0);
-          q1 = fmaf(xv[i + 1], pv[i + 1], q1);
-          q2 = fmaf(xv[i + 2], pv[i + 2], q2);
-          q3 = fmaf(xv[i + 3], pv[i + 3], q3);
-        }
-        float c2 = tu * vj, tp = tu * p, ttv = -tu * c2;
-
-#pragma unroll
-        for (int i = 1; i < Wd; i++) a[i - 1] = fmaf(-pv[i], c2, a[i]);
-        float vp = (q0 + q1) + (q2 + q3);
-        float c1 = fmaf(ttv, vp, tp);
-
-#pragma unroll
-        for (int i = 1; i < Wd; i++) a[i - 1] = fmaf(-xv[i], c1, a[i - 1]);
-        // positions beyond the active size hold stale values, always multiplied by zero x
-      };
 
 #pragma unroll 1
-      for (int k = 0; k < 8; k++) step(k, Width<32>());
+      for (int k = 0; k < 8; k++) householder_step<32>(householder, a, lane, k);
 
 #pragma unroll 1
-      for (int k = 8; k < 16; k++) step(k, Width<24>());
+      for (int k = 8; k < 16; k++) householder_step<24>(householder, a, lane, k);
 
 #pragma unroll 1
-      for (int k = 16; k < 24; k++) step(k, Width<16>());
+      for (int k = 16; k < 24; k++) householder_step<16>(householder, a, lane, k);
 
 #pragma unroll 1
-      for (int k = 24; k < 30; k++) step(k, Width<8>());
+      for (int k = 24; k < 30; k++) householder_step<8>(householder, a, lane, k);
       if (lane == 30) {
         sd[30] = a[0];
       }
@@ -242,6 +130,7 @@ __global__ __launch_bounds__(32 * kWarps + 32,
       float emin = B * 1e-8f;
       if (fabsf(em) < emin) em = copysignf(emin, em);
       de[lane] = make_double2((double)d + eta * lane, lane > 0 ? (double)em * em : 0.0);
+      __syncwarp();
       se[lane] = em;  // now se[i] couples i-1,i
       if (lane == 0) sB = B;
     }

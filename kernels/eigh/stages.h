@@ -8,8 +8,7 @@
 //
 //   scale -> reduce -> tridiagonal_dc -> back_transform -> newton_schulz -> finish
 //
-// n <= 32 (eigh_small) and every shape outside the table in heuristics.h (solve_general) skip the
-// chain: each is a single launch. The chain is used for 64 <= n <= 2048 with `fast(n)`.
+// This chain serves 385 <= n <= 2048; sturm_stages.h has the FP32 one below, heuristics.h the table.
 #pragma once
 
 #include <cuda_fp16.h>

@@ -1,12 +1,12 @@
 // stage_test.cu: checks tridiagonal_dc and back_transform alone against FP64, and times them.
 //
-// Usage: stage_test [seed [n ...]]. For every n and family of hard tridiagonals: eigenvalues against
-// Sturm bisection in FP64, then residual and orthogonality of the vectors after the Newton-Schulz
-// step, once with no reflectors (the divide and conquer alone) and once with random reflectors (both
-// stages, against Q1 T Q1^T). Also: bitwise equality under a batch permutation, poisoned buffers, and
-// what a NaN matrix does to its neighbours. Values are scaled as the gates are: residual
-// norm1 / (n eps norm1(T)), limit 200; orthogonality norm1 / (n eps), limit 100; eigenvalues
-// max|dL| / (eps max|L|). Exit status 1 if a limit is passed.
+// Usage: stage_test [seed [n ...]]. For every n and family of hard tridiagonals: eigenvalues
+// against Sturm bisection in FP64, then residual and orthogonality of the vectors after the
+// Newton-Schulz step, once with no reflectors (the divide and conquer alone) and once with random
+// reflectors (both stages, against Q1 T Q1^T). Also: bitwise equality under a batch permutation,
+// poisoned buffers, and what a NaN matrix does to its neighbours. Values are scaled as the gates
+// are: residual norm1 / (n eps norm1(T)), limit 200; orthogonality norm1 / (n eps), limit 100;
+// eigenvalues max|dL| / (eps max|L|). Exit status 1 if a limit is passed, 77 without a device.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -18,9 +18,11 @@
 #include <vector>
 
 #include "../stages.h"
+#include "stage_problems.h"
 
 using crucible::eigh::Shape;
 using crucible::eigh::Tridiagonal;
+using namespace stage_test;  // NOLINT
 
 namespace {
 
@@ -28,126 +30,14 @@ constexpr double kEps = 1.1920928955078125e-07;
 // The limits of the gates, and for L what a residual at its gate cannot see.
 constexpr double kResidualMax = 200, kOrthogonalityMax = 100, kEigenvalueMax = 64;
 
-#define CHECK_CUDA(call)                                                                \
-  do {                                                                                  \
-    const cudaError_t error_ = (call);                                                  \
-    if (error_ != cudaSuccess) {                                                        \
+#define CHECK_CUDA(call)                                                                    \
+  do {                                                                                      \
+    const cudaError_t error_ = (call);                                                      \
+    if (error_ != cudaSuccess) {                                                            \
       std::printf("%s:%d %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(error_)); \
-      std::exit(2);                                                                     \
-    }                                                                                   \
+      std::exit(2);                                                                         \
+    }                                                                                       \
   } while (0)
-
-using Random = std::mt19937_64;
-struct Problem {
-  std::string name;
-  std::vector<float> d, e;  // e has n - 1 entries (at least one is allocated)
-};
-
-// ------------------------------------------------------------------ families
-double normal(Random& random) { return std::normal_distribution<double>()(random); }
-
-Problem make(const std::string& name, int n, Random& random) {
-  Problem p{name, std::vector<float>(n, 0.f), std::vector<float>(std::max(1, n - 1), 0.f)};
-  const auto off = [&](const std::function<double(int)>& f) {
-    for (int i = 0; i + 1 < n; ++i) p.e[i] = static_cast<float>(f(i));
-  };
-  const auto diagonal = [&](const std::function<double(int)>& f) {
-    for (int i = 0; i < n; ++i) p.d[i] = static_cast<float>(f(i));
-  };
-  if (name == "1-2-1") {
-    diagonal([](int) { return 2.0; });
-    off([](int) { return -1.0; });
-  } else if (name == "wilkinson") {
-    diagonal([&](int i) { return std::fabs(i - (n - 1) / 2.0); });
-    off([](int) { return 1.0; });
-  } else if (name == "glued1e-4" || name == "glued1e-7") {
-    const double glue = name == "glued1e-4" ? 1e-4 : 1e-7;
-    diagonal([](int i) { return std::fabs(i % 21 - 10.0); });
-    off([&](int i) { return i % 21 == 20 ? glue : 1.0; });
-  } else if (name == "clement") {
-    off([&](int i) { return std::sqrt((i + 1.0) * (n - 1.0 - i)); });
-  } else if (name == "graded") {  // Kahan-like: geometric decay over eight decades
-    diagonal([&](int i) { return std::pow(10.0, -8.0 * i / n) * (1 + 0.1 * normal(random)); });
-    off([&](int i) { return 0.5 * std::pow(10.0, -8.0 * (i + 0.5) / n); });
-  } else if (name == "goe") {  // the tridiagonal of a dense Gaussian matrix
-    diagonal([&](int) { return normal(random); });
-    off([&](int i) {
-      return std::sqrt(std::chi_squared_distribution<double>(n - 1 - i)(random) / 2);
-    });
-  } else if (name == "clustered") {  // +-1 with off-diagonals of the size of the cluster
-    diagonal([&](int i) { return (i % 2 ? 1.0 : -1.0) + 1e-5 * normal(random); });
-    off([&](int) { return 1e-5 * normal(random); });
-  } else if (name == "rankdef") {  // a dense block, then nothing at the size of rounding
-    diagonal([&](int i) { return i < 3 * n / 4 ? normal(random) : 1e-7 * normal(random); });
-    off([&](int i) { return i < 3 * n / 4 ? 1 + std::fabs(normal(random)) : 1e-7; });
-  } else if (name == "underflow") {  // couplings from ordinary down to subnormal
-    diagonal([&](int) { return normal(random); });
-    off([&](int i) { return std::pow(10.0, -(i % 44)); });
-  } else if (name == "zero-e") {  // exact zero couplings between small blocks
-    diagonal([&](int) { return normal(random); });
-    off([&](int i) { return i % 5 == 4 ? 0.0 : normal(random); });
-  } else if (name == "multiples") {  // exact multiple eigenvalues
-    diagonal([](int i) { return i % 3; });
-    off([](int i) { return i % 2 ? 0.0 : 1.0; });
-  } else if (name == "diagonal") {
-    diagonal([&](int) { return normal(random); });
-  } else if (name == "identity") {
-    diagonal([](int) { return 1.0; });
-  } else if (name != "zero") {
-    std::printf("unknown family %s\n", name.c_str());
-    std::exit(2);
-  }
-  return p;
-}
-
-const std::vector<std::string> kFamilies = {
-    "goe",     "1-2-1",     "wilkinson", "glued1e-4", "glued1e-7", "clement",  "graded", "clustered",
-    "rankdef", "underflow", "zero-e",    "multiples", "diagonal",  "identity", "zero"};
-
-// ------------------------------------------------------------------ the FP64 oracle
-double norm1(const Problem& p) {
-  const int n = static_cast<int>(p.d.size());
-  double norm = 0;
-  for (int i = 0; i < n; ++i) {
-    norm = std::max(norm, std::fabs(double(p.d[i])) + (i ? std::fabs(double(p.e[i - 1])) : 0) +
-                              (i + 1 < n ? std::fabs(double(p.e[i])) : 0));
-  }
-  return norm;
-}
-
-int count_below(const Problem& p, double x) {
-  const double tiny = 1e-290;
-  int count = 0;
-  double q = 1;
-  for (size_t i = 0; i < p.d.size(); ++i) {
-    const double e = i ? double(p.e[i - 1]) : 0;
-    q = double(p.d[i]) - x - (i ? e * e / q : 0);
-    if (std::fabs(q) < tiny) q = -tiny;
-    count += q < 0;
-  }
-  return count;
-}
-
-// Every eigenvalue by bisection to 1e-11 of the norm.
-std::vector<double> eigenvalues(const Problem& p) {
-  const int n = static_cast<int>(p.d.size());
-  const double norm = norm1(p);
-  std::vector<double> values(n);
-  const std::function<void(int, int, double, double)> split = [&](int lo, int hi, double a,
-                                                                  double b) {
-    if (lo >= hi) return;
-    const double m = 0.5 * (a + b);
-    if (b - a <= 1e-11 * norm) {
-      std::fill(values.begin() + lo, values.begin() + hi, m);
-      return;
-    }
-    const int c = std::clamp(count_below(p, m), lo, hi);
-    split(lo, c, a, m);
-    split(c, hi, m, b);
-  };
-  if (norm > 0) split(0, n, -norm * (1 + 1e-9), norm * (1 + 1e-9));
-  return values;
-}
 
 // ------------------------------------------------------------------ one batch through the stages
 template <typename T>
@@ -241,8 +131,8 @@ Result run(const std::vector<Problem>& problems, int n, const Reflectors& r, int
   for (int64_t b = 0; b < batch; ++b) {
     result.lambda.insert(result.lambda.end(), padded.begin() + b * ld, padded.begin() + b * ld + n);
   }
-  for (void* p : {(void*)dd, (void*)de, (void*)dtau, (void*)lambda, (void*)q, (void*)v, (void*)z,
-                  (void*)w}) {
+  for (void* p :
+       {(void*)dd, (void*)de, (void*)dtau, (void*)lambda, (void*)q, (void*)v, (void*)z, (void*)w}) {
     CHECK_CUDA(cudaFree(p));
   }
   CHECK_CUDA(cudaStreamDestroy(stream));
@@ -378,9 +268,10 @@ int check(int n, uint64_t seed, bool with_reflectors) {
   int different = 0;
   for (size_t b = 0; b < problems.size(); ++b) {
     const size_t o = problems.size() - 1 - b;
-    different += !std::equal(&result.q[b * n * n], &result.q[b * n * n] + size_t(n) * n,
-                             &again.q[o * n * n]) ||
-                 !std::equal(&result.lambda[b * n], &result.lambda[b * n] + n, &again.lambda[o * n]);
+    different +=
+        !std::equal(&result.q[b * n * n], &result.q[b * n * n] + size_t(n) * n,
+                    &again.q[o * n * n]) ||
+        !std::equal(&result.lambda[b * n], &result.lambda[b * n] + n, &again.lambda[o * n]);
   }
   // A NaN matrix in the middle must leave its neighbours alone.
   std::vector<Problem> bad = problems;
@@ -394,10 +285,11 @@ int check(int n, uint64_t seed, bool with_reflectors) {
                              &poison.q[b * n * n]);
   }
   failures += different + disturbed;
-  std::printf("n %4d %-10s worst L %8.3g residual %8.3g orthogonality %8.3g  permuted %d  "
-              "disturbed %d  %s\n%s",
-              n, with_reflectors ? "reflectors" : "T alone", worst.eigenvalue, worst.residual,
-              worst.orthogonality, different, disturbed, failures ? "FAIL" : "ok", detail.c_str());
+  std::printf(
+      "n %4d %-10s worst L %8.3g residual %8.3g orthogonality %8.3g  permuted %d  "
+      "disturbed %d  %s\n%s",
+      n, with_reflectors ? "reflectors" : "T alone", worst.eigenvalue, worst.residual,
+      worst.orthogonality, different, disturbed, failures ? "FAIL" : "ok", detail.c_str());
   std::fflush(stdout);
   return failures;
 }
@@ -416,10 +308,15 @@ void time_shape(int n, int batch, const std::string& family, uint64_t seed) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+    std::printf("skipped: no CUDA device on this machine\n");
+    return 77;
+  }
   uint64_t seed = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 0;
   if (seed == 0) seed = std::random_device{}();
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
-  std::vector<int> orders = {1,   2,   3,   31,  32,  33,  64,  129,  176,
+  std::vector<int> orders = {1,   2,   3,   31,  32,  33,  64,   129,  176,
                              177, 352, 511, 512, 513, 777, 1024, 1025, 2048};
   if (argc > 2) {
     orders.clear();
@@ -430,7 +327,9 @@ int main(int argc, char** argv) {
     failures += check(n, seed, false);
     if (n <= 1024) failures += check(n, seed, true);  // beyond: the FP64 reference is too slow
   }
-  const struct { int n, batch; } shapes[] = {{176, 40}, {352, 40}, {512, 640}, {1024, 60}, {2048, 8}};
+  const struct {
+    int n, batch;
+  } shapes[] = {{176, 40}, {352, 40}, {512, 640}, {1024, 60}, {2048, 8}};
   for (const auto& s : shapes) {
     for (const char* family : {"goe", "clustered"}) time_shape(s.n, s.batch, family, seed);
   }
