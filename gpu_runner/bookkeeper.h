@@ -1,7 +1,9 @@
 // bookkeeper.h: writes a job's row without ever standing between two jobs.
 //
-// The start is written by a thread while the job runs, the end after the device was let go. A row
-// that cannot be written is one warning; the job goes on. Call from one thread.
+// The start is written by a thread while the job runs, the end after the device was let go. The start
+// must be there before the device is let go (AwaitStarted): a runner killed after that has no record
+// that a successor would make a row of. A row that cannot be written is one warning; the job goes on.
+// Call from one thread.
 #pragma once
 
 #include <filesystem>
@@ -23,6 +25,7 @@ class Bookkeeper {
 
   void Queued(const JobRow& row);   // at once: there is time, the call waits
   void Started(const JobRow& row);  // by the thread; call after the fork
+  void AwaitStarted() { Join(); }   // a job longer than one write has it behind it
   void Ended(const JobRow& row);    // after the thread is done; then sweeps up dead runners' rows
   // The row of a dead runner, in the file that its own repository has. At once, because the record
   // it is made from is overwritten next.

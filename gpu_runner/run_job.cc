@@ -224,6 +224,7 @@ class Runner {
     if (options_.clocks != ClockPolicy::kOff) request.sample = [&] { clocks.During(); };
     const Result<JobEnd> end = RunJobProcess(request, &signals_);
     clocks.After();
+    books_.AwaitStarted();
     record.released = !end || end->left.empty();
     LetGo(record);
     if (end && !end->left.empty()) log.Abandon();

@@ -62,11 +62,11 @@ int main(int argc, char** argv) {
   const auto server = crucible::ScriptedServer::Start(*text, port);
   if (!server) return Complain(server.error());
   const std::string number = std::to_string((*server)->port());
-  std::printf("%s\n", number.c_str());
-  std::fflush(stdout);
   if (!port_file.empty())
     if (const auto written = crucible::WriteFileAtomically(port_file, number + "\n"); !written)
       return Complain(written.error());
+  std::printf("%s\n", number.c_str());
+  std::fflush(stdout);
   int signal_number = 0;
   ::sigwait(&ends, &signal_number);
   return 0;
