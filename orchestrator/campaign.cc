@@ -129,6 +129,9 @@ Result<CampaignSummary> Campaign::Impl::Run() {
   ::sigaction(SIGTERM, &action, nullptr);
   g_interrupts = 0;
 
+  // What an earlier run told is not told again.
+  CRUCIBLE_ASSIGN(const std::vector<crucible::Event> told, store.Events(row.name, 0));
+  if (!told.empty()) last_event = told.back().id;
   CRUCIBLE_TRY(Recover());   // needs the previous run's nonce, so it comes first
   CRUCIBLE_TRY(store.SetMeta(RunNonceName(row.name), run_nonce));
   row.state = "running";

@@ -198,6 +198,9 @@ class Integrator {
       return Refuse("check_failed", EntryKind::kRefused,
                     "the full check of the merged tree failed: " + report.first_failed_check,
                     &report);
+    // Its results were right in the checks and wrong where it was timed.
+    if (report.verdict == "check_failed")
+      return Refuse("check_failed", EntryKind::kRefused, report.reason, &report);
     if (report.verdict == "flagged") return Hold("flagged", report.reason, report);
     if (report.verdict == "inconclusive" || report.verdict == "refused")
       return Refuse("inconclusive", EntryKind::kInconclusive, report.reason, &report);
