@@ -9,6 +9,7 @@
 #include "briefs/brief.h"
 #include "missions/mission_text.h"
 #include "missions/planner.h"
+#include "orchestrator/agents/agent_place.h"
 #include "orchestrator/agents/llm/api_key.h"
 #include "orchestrator/campaign_impl.h"
 
@@ -238,6 +239,7 @@ Result<> Campaign::Impl::EndAgent(RunningAgent* agent) {
 }
 
 Result<> Campaign::Impl::CleanUp(const MissionRow& mission) {
+  SweepBroker(workspace, mission.id);
   // A mission that waits for a person keeps its branch (its commit must not be collected).
   const bool waits = mission.state == "ended";
   CRUCIBLE_TRY(repository.RemoveWorktree(mission.id, workspace.Worktree(mission.id),

@@ -18,22 +18,24 @@ namespace {
 struct Command {
   const char* name;
   int (*run)(const Words& words, std::ostream& out, std::ostream& err);
-  const char* help;   // empty: the campaign's own, not listed
+  const char* help;  // empty: the campaign's own, not listed
 };
 
 int Gpu(const Words& words, std::ostream&, std::ostream&) { return GpuCommand(words); }
 
 constexpr Command kCommands[] = {
     {"init", InitCommand, "prepare a repository: state folder and results log"},
-    {"doctor", DoctorCommand, "say what of the machine and the repository is ready, and what is not"},
+    {"doctor", DoctorCommand,
+     "say what of the machine and the repository is ready, and what is not"},
     {"campaign", CampaignCommand, "launch, status, pause, resume, stop, note"},
-    {"mission", MissionCommand, "list, show, add, approve"},
+    {"mission", MissionCommand, "list, show, add, attach, approve"},
     {"brief", BriefCommand, "compile what the log knows about cases"},
     {"log", LogCommand, "add, show, query, export, import, retest, split, records"},
     {"check", CheckCommand, "build a checkout and run the shared check on it"},
     {"compare", CompareCommand, "build two checkouts and compare them, paired"},
-    {"profile", ProfileCommand, "build a checkout and measure a case's kernels with Nsight Compute"},
-    {"dashboard", DashboardCommand, "write (or serve) the progress page"},
+    {"profile", ProfileCommand,
+     "build a checkout and measure a case's kernels with Nsight Compute"},
+    {"dashboard", DashboardCommand, "write the progress page"},
     {"gpu", Gpu, "run, status, history, cancel, logs: the device's queue"},
     {"mcp", McpCommand, "serve a mission's tools to an MCP client"},
     {"agent", AgentCommand, ""},

@@ -31,4 +31,7 @@ class AgentPlace {
   std::unique_ptr<Broker> broker_;
 };
 
+// Removes what a killed agent process left of its broker.
+void SweepBroker(const Workspace& workspace, const std::string& mission);
+
 }  // namespace crucible
