@@ -111,8 +111,7 @@ Result<> RemoveTree(const fs::path& path) {
 
 Result<std::int64_t> FreeBytes(const fs::path& path) {
   struct statvfs info {};
-  if (::statvfs(path.c_str(), &info) != 0)
-    return SystemFailure("read free space of", path, errno);
+  if (::statvfs(path.c_str(), &info) != 0) return SystemFailure("read free space of", path, errno);
   return static_cast<std::int64_t>(info.f_bavail) * static_cast<std::int64_t>(info.f_frsize);
 }
 
@@ -120,8 +119,7 @@ Result<fs::path> MakeTemporaryDirectory(std::string_view prefix) {
   const char* root = std::getenv("TMPDIR");
   std::string name = std::string(root != nullptr && *root != '\0' ? root : "/tmp") + "/" +
                      std::string(prefix) + "XXXXXX";
-  if (::mkdtemp(name.data()) == nullptr)
-    return SystemFailure("create directory", name, errno);
+  if (::mkdtemp(name.data()) == nullptr) return SystemFailure("create directory", name, errno);
   return fs::path(name);
 }
 

@@ -20,8 +20,8 @@ std::string Trimmed(std::string text) {
 
 bool LooksBare(const fs::path& path) {
   std::error_code ignored;
-  return fs::is_regular_file(path / "HEAD", ignored) && fs::is_directory(path / "objects", ignored) &&
-         fs::is_directory(path / "refs", ignored);
+  return fs::is_regular_file(path / "HEAD", ignored) &&
+         fs::is_directory(path / "objects", ignored) && fs::is_directory(path / "refs", ignored);
 }
 
 // A linked worktree's git directory names the shared one in "commondir".
@@ -77,9 +77,8 @@ Result<fs::path> LockDirectory() {
   if (fs::create_directories(shared, error); !error) ::chmod(shared.c_str(), 01777);
   if (::access(shared.c_str(), W_OK | X_OK) == 0) return shared;
   const char* runtime = Environment("XDG_RUNTIME_DIR");
-  const fs::path own = runtime != nullptr
-                           ? fs::path(runtime) / "crucible"
-                           : fs::path("/tmp/crucible-" + std::to_string(::getuid()));
+  const fs::path own = runtime != nullptr ? fs::path(runtime) / "crucible"
+                                          : fs::path("/tmp/crucible-" + std::to_string(::getuid()));
   CRUCIBLE_TRY(MakeDirectories(own));
   return own;
 }

@@ -60,13 +60,13 @@ int ExitCode(const Error& error);
 // Returns the error of a Result expression from the enclosing function; else binds its value.
 #define CRUCIBLE_CONCAT_INNER(a, b) a##b
 #define CRUCIBLE_CONCAT(a, b) CRUCIBLE_CONCAT_INNER(a, b)
-#define CRUCIBLE_TRY(expression)                                                   \
-  do {                                                                             \
-    if (auto crucible_result = (expression); !crucible_result.has_value())         \
-      return tl::unexpected(std::move(crucible_result).error());                   \
+#define CRUCIBLE_TRY(expression)                                           \
+  do {                                                                     \
+    if (auto crucible_result = (expression); !crucible_result.has_value()) \
+      return tl::unexpected(std::move(crucible_result).error());           \
   } while (0)
-#define CRUCIBLE_ASSIGN(declaration, expression)                                   \
-  auto CRUCIBLE_CONCAT(crucible_value_, __LINE__) = (expression);                  \
-  if (!CRUCIBLE_CONCAT(crucible_value_, __LINE__).has_value())                     \
+#define CRUCIBLE_ASSIGN(declaration, expression)                                          \
+  auto CRUCIBLE_CONCAT(crucible_value_, __LINE__) = (expression);                         \
+  if (!CRUCIBLE_CONCAT(crucible_value_, __LINE__).has_value())                            \
     return tl::unexpected(std::move(CRUCIBLE_CONCAT(crucible_value_, __LINE__)).error()); \
   declaration = std::move(*CRUCIBLE_CONCAT(crucible_value_, __LINE__))

@@ -63,7 +63,9 @@ struct ChildSetup {
   template <class Launcher>
   process::error_code on_exec_setup(Launcher&, const process::filesystem::path&,
                                     const char* const*(&)) {
-    const auto failure = [] { return process::error_code(errno, boost::system::system_category()); };
+    const auto failure = [] {
+      return process::error_code(errno, boost::system::system_category());
+    };
     if (spec->new_process_group && ::setpgid(0, 0) != 0) return failure();
     if (spec->die_with_parent) {
       if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return failure();
@@ -110,8 +112,8 @@ Result<> PrepareStream(const SubprocessSpec& spec, int number, Stdio kind, Uniqu
       child_end = UniqueFd(::open("/dev/null", O_RDWR | O_CLOEXEC));
       break;
     case Stdio::kFile:
-      child_end = UniqueFd(::open(spec.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
-                                  0644));
+      child_end =
+          UniqueFd(::open(spec.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
       break;
     case Stdio::kPipe:
       if (number == 0)
@@ -199,7 +201,8 @@ Result<Subprocess> Subprocess::Start(const SubprocessSpec& spec) {
   process::posix::default_launcher launcher;
   const std::vector<std::string> arguments(spec.argv.begin() + 1, spec.argv.end());
   auto started = launcher(context.get_executor(), error, executable.string(), arguments, setup);
-  if (error) return StartFailure(spec, error.message(), "check the program and the machine's limits");
+  if (error)
+    return StartFailure(spec, error.message(), "check the program and the machine's limits");
   child.pid_ = static_cast<pid_t>(started.id());
   started.detach();
   child.own_group_ = spec.new_process_group;
@@ -347,9 +350,9 @@ Result<Captured> RunCaptured(SubprocessSpec spec, std::optional<std::chrono::mil
   ::signal(SIGPIPE, previous);
   std::optional<std::chrono::milliseconds> left;
   if (timeout && !result.timed_out)
-    left = std::max(std::chrono::milliseconds(0),
-                    *timeout - std::chrono::milliseconds(
-                                   (SystemClock().MonotonicNs() - start) / 1'000'000));
+    left = std::max(
+        std::chrono::milliseconds(0),
+        *timeout - std::chrono::milliseconds((SystemClock().MonotonicNs() - start) / 1'000'000));
   Result<ExitStatus> status = child.Wait(left);
   if (!status && status.error().kind == ErrorKind::kTimeout) {
     result.timed_out = true;

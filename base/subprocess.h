@@ -31,14 +31,14 @@ enum class Stdio {
 };
 
 struct SubprocessSpec {
-  std::vector<std::string> argv;          // argv[0]: a path, or a name looked up in PATH
-  std::filesystem::path directory;        // empty: the parent's
+  std::vector<std::string> argv;                   // argv[0]: a path, or a name looked up in PATH
+  std::filesystem::path directory;                 // empty: the parent's
   std::map<std::string, std::string> environment;  // set on top of the parent's
-  std::vector<std::string> unset;         // removed from the parent's
+  std::vector<std::string> unset;                  // removed from the parent's
   Stdio in = Stdio::kNull;
   Stdio out = Stdio::kInherit;
   Stdio err = Stdio::kInherit;
-  std::filesystem::path log_path;         // for Stdio::kFile
+  std::filesystem::path log_path;                // for Stdio::kFile
   std::vector<std::pair<int, int>> descriptors;  // {number in the child, open one of the parent}
   std::vector<std::shared_ptr<const UniqueFd>> kept;  // owners of some of them, while spec lives
   bool new_process_group = true;
@@ -76,7 +76,8 @@ class Subprocess {
   Result<ExitStatus> Wait(std::optional<std::chrono::milliseconds> timeout = std::nullopt);
   bool running();
 
-  // To the process group (or the process alone when it has none of its own). No effect after the end.
+  // To the process group (or the process alone when it has none of its own). No effect after the
+  // end.
   void Signal(int signal_number);
 
  private:
@@ -92,8 +93,8 @@ class Subprocess {
 struct Captured {
   ExitStatus status;
   std::string out, err;
-  bool timed_out = false;    // the group was killed at the limit
-  bool truncated = false;    // more than `max_bytes` came on one stream; the rest was dropped
+  bool timed_out = false;  // the group was killed at the limit
+  bool truncated = false;  // more than `max_bytes` came on one stream; the rest was dropped
 };
 
 // Runs to the end and collects both streams (they override spec.out / spec.err). `input` is written

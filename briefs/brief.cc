@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/json.h"
 #include "results_log/retest.h"
 
 namespace crucible {
@@ -16,13 +16,13 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kCharactersPerToken = 4;
-constexpr std::size_t kLongestText = 300;   // of one field: a line is a hint, the log has the rest
+constexpr std::size_t kLongestText = 300;  // of one field: a line is a hint, the log has the rest
 
 struct Section {
   std::string title;
-  std::string empty;                // said where there is nothing to say
-  int importance = 0;               // the least is cut first
-  std::vector<std::string> lines;   // most important first
+  std::string empty;               // said where there is nothing to say
+  int importance = 0;              // the least is cut first
+  std::vector<std::string> lines;  // most important first
   std::size_t cut = 0;
 };
 
@@ -31,8 +31,10 @@ std::string OneLine(const std::string& text) {
   std::string line;
   for (const char c : text) {
     const bool blank = static_cast<unsigned char>(c) < 0x21 || c == 0x7f;
-    if (!blank) line.push_back(c);
-    else if (!line.empty() && line.back() != ' ') line.push_back(' ');
+    if (!blank)
+      line.push_back(c);
+    else if (!line.empty() && line.back() != ' ')
+      line.push_back(' ');
   }
   while (!line.empty() && line.back() == ' ') line.pop_back();
   if (line.size() <= kLongestText) return line;
@@ -88,7 +90,8 @@ std::string Change(const Entry& entry) {
 
 class Compiler {
  public:
-  explicit Compiler(const BriefInput& input) : input_(input), replaced_(ReplacedKeys(input.entries)) {
+  explicit Compiler(const BriefInput& input)
+      : input_(input), replaced_(ReplacedKeys(input.entries)) {
     for (const Entry& entry : input.entries)
       if ((entry.target == input.target || entry.target.empty()) && Concerns(entry, input.cases))
         entries_.push_back(&entry);
@@ -98,7 +101,7 @@ class Compiler {
   }
 
   std::string Run() {
-    std::vector<Section> sections = {Records(),    Holds(),          Rejected(), Retests(),
+    std::vector<Section> sections = {Records(),   Holds(),          Rejected(), Retests(),
                                      Conflated(), AssertedFloors(), Leads(),    Commands()};
     return Fit(&sections);
   }
@@ -123,9 +126,12 @@ class Compiler {
     text += fmt::format(": {}", ToText(entry.kind));
     std::vector<std::string> numbers;
     for (const CaseResult& result : entry.cases)
-      if (Asked(result.name) && (result.ratio || result.after_us)) numbers.push_back(Measured(result));
-    if (!numbers.empty()) text += fmt::format(", {}", fmt::join(numbers, ", "));
-    else if (!entry.summary.empty()) text += ", " + OneLine(entry.summary);
+      if (Asked(result.name) && (result.ratio || result.after_us))
+        numbers.push_back(Measured(result));
+    if (!numbers.empty())
+      text += fmt::format(", {}", fmt::join(numbers, ", "));
+    else if (!entry.summary.empty())
+      text += ", " + OneLine(entry.summary);
     if (!entry.reason.empty()) text += ". Why: " + OneLine(entry.reason);
     return text;
   }
@@ -206,11 +212,14 @@ class Compiler {
     for (const Entry* entry : entries_) {
       if (!IsRejection(entry->kind) || !Live(*entry)) continue;
       if (!ChangedSince(entry->conditions, input_.now).empty()) continue;
-      std::string same = fmt::format("{}\n{}\n{}", ToText(entry->kind), entry->mechanism, entry->change);
+      std::string same =
+          fmt::format("{}\n{}\n{}", ToText(entry->kind), entry->mechanism, entry->change);
       for (const CaseResult& result : entry->cases) same += "\n" + result.name;
       auto [place, fresh] = seen.try_emplace(same, shown.size(), std::vector<std::string>());
-      if (fresh) shown.push_back(entry);
-      else place->second.second.push_back(Cite(*entry));
+      if (fresh)
+        shown.push_back(entry);
+      else
+        place->second.second.push_back(Cite(*entry));
     }
     for (const Entry* entry : shown) section.lines.push_back(Line(*entry));
     for (const auto& [same, group] : seen)
@@ -234,16 +243,17 @@ class Compiler {
   }
 
   Section Conflated() const {
-    Section section{"Conflated: several changes at once, so none of them is judged", "None.", 2, {}, 0};
+    Section section{
+        "Conflated: several changes at once, so none of them is judged", "None.", 2, {}, 0};
     for (const Entry* entry : entries_) {
       if (!entry->conflated) continue;
       std::vector<std::string> parts;
       for (const Entry* part : entries_)
         if (part->split_from == entry->key) parts.push_back(Cite(*part));
       std::sort(parts.begin(), parts.end());
-      section.lines.push_back(Line(*entry) +
-                              (parts.empty() ? " Not split yet: test its parts one by one."
-                                             : fmt::format(" Split into {}.", fmt::join(parts, " "))));
+      section.lines.push_back(
+          Line(*entry) + (parts.empty() ? " Not split yet: test its parts one by one."
+                                        : fmt::format(" Split into {}.", fmt::join(parts, " "))));
     }
     return section;
   }
@@ -270,13 +280,11 @@ class Compiler {
       const bool times = std::any_of(entry->cases.begin(), entry->cases.end(),
                                      [](const CaseResult& result) { return result.after_us; });
       if (entry->kind == EntryKind::kNote && !times)
-        section.lines.push_back(fmt::format("- {} {} ({}){}", Cite(*entry),
-                                            OneLine(entry->summary.empty() ? entry->mechanism
-                                                                           : entry->summary),
-                                            OneLine(entry->author),
-                                            entry->hypothesis.empty()
-                                                ? ""
-                                                : ": " + OneLine(entry->hypothesis)));
+        section.lines.push_back(
+            fmt::format("- {} {} ({}){}", Cite(*entry),
+                        OneLine(entry->summary.empty() ? entry->mechanism : entry->summary),
+                        OneLine(entry->author),
+                        entry->hypothesis.empty() ? "" : ": " + OneLine(entry->hypothesis)));
     }
     return section;
   }
@@ -290,8 +298,9 @@ class Compiler {
 
   std::string Header() const {
     std::vector<std::string> names = input_.cases, conditions;
-    std::string text = fmt::format("# Brief: {}, {}\n\n", input_.target,
-                                   names.empty() ? "all cases" : OneLine(fmt::format("{}", fmt::join(names, ", "))));
+    std::string text = fmt::format(
+        "# Brief: {}, {}\n\n", input_.target,
+        names.empty() ? "all cases" : OneLine(fmt::format("{}", fmt::join(names, ", "))));
     for (const auto& [field, value] : input_.now)
       if (MattersForRetest(field)) conditions.push_back(field + " " + OneLine(value));
     text += conditions.empty() ? "Today's conditions are unknown.\n"
@@ -314,8 +323,8 @@ class Compiler {
   }
 
   std::string Fit(std::vector<Section>* sections) const {
-    const std::size_t budget = static_cast<std::size_t>(std::max(0, input_.token_budget)) *
-                               kCharactersPerToken;
+    const std::size_t budget =
+        static_cast<std::size_t>(std::max(0, input_.token_budget)) * kCharactersPerToken;
     std::string text = Print(*sections);
     while (text.size() > budget) {
       Section* least = nullptr;
@@ -323,7 +332,7 @@ class Compiler {
         if (!section.lines.empty() && section.importance < 8 &&
             (least == nullptr || section.importance < least->importance))
           least = &section;
-      if (least == nullptr) break;   // titles and commands alone: they always stay
+      if (least == nullptr) break;  // titles and commands alone: they always stay
       // Enough lines at once to get under, so that a long log is cut in a few prints.
       std::size_t freed = 0;
       while (!least->lines.empty() && text.size() - std::min(text.size(), freed) > budget) {
@@ -338,7 +347,7 @@ class Compiler {
 
   const BriefInput& input_;
   std::set<std::string> replaced_;
-  std::vector<const Entry*> entries_;   // of the target and cases, newest first
+  std::vector<const Entry*> entries_;  // of the target and cases, newest first
 };
 
 }  // namespace

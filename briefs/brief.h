@@ -15,12 +15,12 @@ namespace crucible {
 
 struct BriefInput {
   std::string target;
-  std::vector<std::string> cases;      // the shapes asked for; empty: all of the target
-  std::vector<Entry> entries;          // oldest first
+  std::vector<std::string> cases;  // the shapes asked for; empty: all of the target
+  std::vector<Entry> entries;      // oldest first
   std::vector<Point> points;
-  Conditions now;                      // today's conditions; unknown fields are left out
-  std::vector<std::string> commands;   // the measuring commands to quote
-  int token_budget = 4000;             // about 4 characters a token
+  Conditions now;                     // today's conditions; unknown fields are left out
+  std::vector<std::string> commands;  // the measuring commands to quote
+  int token_budget = 4000;            // about 4 characters a token
 };
 
 // Markdown, sections in this order: records and floor; what holds and why; rejected under today's

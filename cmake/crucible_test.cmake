@@ -13,6 +13,7 @@ function(crucible_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE crucible_options crucible_base ${ARG_LIBS}
                         crucible_gtest_main)
+  crucible_reuse_precompiled(${name} base_test)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   target_compile_definitions(${name} PRIVATE
     CRUCIBLE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" CRUCIBLE_BIN_DIR="${CMAKE_BINARY_DIR}/bin"

@@ -19,11 +19,37 @@ if(CRUCIBLE_SANITIZE)
   add_link_options(-fsanitize=${CRUCIBLE_SANITIZE})
 endif()
 
+# Half of a build is the same few headers, so they are compiled once for all libraries, and once
+# more, with GoogleTest, for all tests. With a compiler cache each file's own result is worth more,
+# because a cache can hardly tell what a precompiled header was made of.
+set(CRUCIBLE_PRECOMPILE ON)
+if(CMAKE_CXX_COMPILER_LAUNCHER OR CMAKE_DISABLE_PRECOMPILE_HEADERS)
+  set(CRUCIBLE_PRECOMPILE OFF)
+endif()
+set(crucible_common_headers <algorithm> <cstdint> <filesystem> <functional> <map> <memory>
+    <optional> <set> <string> <vector> <fmt/format.h> <fmt/ranges.h>
+    ${PROJECT_SOURCE_DIR}/base/json.h ${PROJECT_SOURCE_DIR}/base/result.h)
+
+# crucible_precompile(TARGET [HEADER...]): the common headers, and these.
+function(crucible_precompile name)
+  if(CRUCIBLE_PRECOMPILE)
+    target_precompile_headers(${name} PRIVATE ${crucible_common_headers} ${ARGN})
+  endif()
+endfunction()
+
+# crucible_reuse_precompiled(TARGET FROM): those of FROM, which is compiled with the same options.
+function(crucible_reuse_precompiled name from)
+  if(CRUCIBLE_PRECOMPILE AND NOT name STREQUAL from)
+    target_precompile_headers(${name} REUSE_FROM ${from})
+  endif()
+endfunction()
+
 # crucible_library(NAME SOURCES... LIBS...): a static library that includes from the root.
 function(crucible_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS;PRIVATE_LIBS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC crucible_options ${ARG_LIBS} PRIVATE ${ARG_PRIVATE_LIBS})
+  crucible_reuse_precompiled(${name} crucible_json)
 endfunction()
 
 # crucible_program(NAME SOURCES... LIBS...): a program in build/bin.

@@ -1,9 +1,9 @@
 // bookkeeper.h: writes a job's row without ever standing between two jobs.
 //
-// The start is written by a thread while the job runs, the end after the device was let go. The start
-// must be there before the device is let go (AwaitStarted): a runner killed after that has no record
-// that a successor would make a row of. A row that cannot be written is one warning; the job goes on.
-// Call from one thread.
+// The start is written by a thread while the job runs, the end after the device was let go. The
+// start must be there before the device is let go (AwaitStarted): a runner killed after that has no
+// record that a successor would make a row of. A row that cannot be written is one warning; the job
+// goes on. Call from one thread.
 #pragma once
 
 #include <filesystem>

@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "base/fd.h"
 #include "base/files.h"
+#include "base/json.h"
 
 namespace crucible {
 namespace {
@@ -88,8 +88,8 @@ std::string DriftVerdict(const ClockReport& report) {
   if (report.pin_refused) return "unlocked";
   if (report.pinned_mhz > 0) {
     if (range.count == 0) return "unknown";
-    const double off = std::max(std::abs(range.low - report.pinned_mhz),
-                                std::abs(range.high - report.pinned_mhz));
+    const double off =
+        std::max(std::abs(range.low - report.pinned_mhz), std::abs(range.high - report.pinned_mhz));
     if (off > kPinnedTolerance * report.pinned_mhz) return "drifted";
     return "steady";
   }

@@ -32,7 +32,7 @@ struct ClockReport {
   bool pin_refused = false;  // asked for, not permitted
   bool gone = false;         // the GPU stopped answering
   ClockSample before, after;
-  ClockSample repinned;      // read once the lock was set again; empty when not pinned
+  ClockSample repinned;  // read once the lock was set again; empty when not pinned
   std::vector<ClockSample> during;
 };
 
@@ -45,7 +45,8 @@ std::string DescribeAfter(const ClockReport& report);
 ClockSample SampleCpu();
 
 // The file that says that gpu_run pinned this GPU, so that only its own setting is ever given back.
-std::filesystem::path PinMark(const std::filesystem::path& lock_directory, const std::string& device);
+std::filesystem::path PinMark(const std::filesystem::path& lock_directory,
+                              const std::string& device);
 
 // One job's clocks on one device. `nvml` may be null for the CPU. Not thread-safe.
 class ClockKeeper {

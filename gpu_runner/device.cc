@@ -38,7 +38,8 @@ std::vector<std::size_t> Matching(const std::string& word, const std::vector<Dev
 std::vector<Device> ListDevices(Nvml* nvml) {
   std::vector<Device> devices{Cpu()};
   if (nvml != nullptr)
-    for (const Nvml::Gpu& gpu : nvml->gpus()) devices.push_back({true, gpu.uuid, gpu.index, gpu.name});
+    for (const Nvml::Gpu& gpu : nvml->gpus())
+      devices.push_back({true, gpu.uuid, gpu.index, gpu.name});
   return devices;
 }
 

@@ -27,7 +27,8 @@ std::vector<Device> ListDevices(Nvml* nvml);
 bool NeedsNvml(const std::string& words);
 
 // The devices that `words` ("cpu", "any", an index, a UUID or a unique beginning of one, several of
-// the last two joined by commas, empty) accept, in ascending order of id. `nvml` null: no driver here; `why_no_nvml` says why.
+// the last two joined by commas, empty) accept, in ascending order of id. `nvml` null: no driver
+// here; `why_no_nvml` says why.
 Result<std::vector<Device>> ResolveDevices(const std::string& words, Nvml* nvml,
                                            const std::string& why_no_nvml);
 

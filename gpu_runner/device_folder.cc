@@ -9,9 +9,9 @@
 
 #include <cerrno>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/json.h"
 
 namespace crucible {
 namespace {
@@ -115,13 +115,20 @@ std::optional<HolderRecord> DeviceFolder::ReadHolder() const {
 }
 
 Result<> DeviceFolder::WriteHolder(const HolderRecord& record) const {
-  const Json json = {{"released", record.released},     {"nonce", record.nonce},
-                     {"job", record.job},               {"runner", ToText(record.runner)},
-                     {"argv", record.argv},             {"priority", record.priority},
-                     {"mission", record.mission},       {"directory", record.directory},
-                     {"queued_ms", record.queued_ms},   {"started_ms", record.started_ms},
-                     {"limit_ms", record.limit_ms},     {"database", record.database},
-                     {"cgroup", record.cgroup},         {"log_path", record.log_path}};
+  const Json json = {{"released", record.released},
+                     {"nonce", record.nonce},
+                     {"job", record.job},
+                     {"runner", ToText(record.runner)},
+                     {"argv", record.argv},
+                     {"priority", record.priority},
+                     {"mission", record.mission},
+                     {"directory", record.directory},
+                     {"queued_ms", record.queued_ms},
+                     {"started_ms", record.started_ms},
+                     {"limit_ms", record.limit_ms},
+                     {"database", record.database},
+                     {"cgroup", record.cgroup},
+                     {"log_path", record.log_path}};
   // A rename, so that a reader sees one record or the other; no sync, because a record is worth
   // nothing after a reboot (its boot id is another).
   const fs::path temporary = path_ / "holder.new";

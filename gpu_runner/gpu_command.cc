@@ -25,7 +25,8 @@ constexpr char kHelp[] = R"(usage: crucible gpu COMMAND
 )";
 
 int Run(const std::vector<std::string>& words) {
-  if (!words.empty() && words[0] == "broker") return BrokerCommand({words.begin() + 1, words.end()});
+  if (!words.empty() && words[0] == "broker")
+    return BrokerCommand({words.begin() + 1, words.end()});
   if (!words.empty() && words[0] == "--srun") return BecomeSrun({words.begin() + 1, words.end()});
   const auto options = ParseRunOptions(words);
   if (!options) {

@@ -1,4 +1,5 @@
-// gpu_command.h: `crucible gpu run|status|history|cancel|logs|unpin`, with everything but the main().
+// gpu_command.h: `crucible gpu run|status|history|cancel|logs|unpin`, with everything but the
+// main().
 #pragma once
 
 #include <iosfwd>

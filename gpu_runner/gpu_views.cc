@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/paths.h"
 #include "gpu_runner/clocks.h"
 #include "gpu_runner/device.h"
@@ -25,7 +25,9 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-std::string Dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace); }
+std::string Dump(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+}
 
 // Devices that this machine has, and those that have a lock folder only (a GPU that vanished).
 std::vector<std::string> DeviceIds(const fs::path& locks, Nvml* nvml) {
@@ -92,8 +94,9 @@ Result<> PrintGpuStatus(bool json, std::ostream& out) {
     if (holder) item["holder"] = HolderJson(*holder);
     if (!json) {
       out << id << ": "
-          << (locked ? "busy, job " + (holder ? holder->job : "?") + ", " + DescribeHolder(holder, now)
-                     : "free")
+          << (locked
+                  ? "busy, job " + (holder ? holder->job : "?") + ", " + DescribeHolder(holder, now)
+                  : "free")
           << '\n';
     }
     for (const Ticket& ticket : waiting) {
@@ -121,9 +124,11 @@ Result<> PrintGpuHistory(int count, bool json, std::ostream& out) {
       all.push_back(RowJson(row));
       continue;
     }
-    const std::string outcome = !row.outcome.empty() ? row.outcome : row.started_ms ? "running" : "waiting";
-    const std::string ran = row.started_ms && row.ended_ms
-                                ? FormatDuration(*row.ended_ms - *row.started_ms) : "-";
+    const std::string outcome = !row.outcome.empty() ? row.outcome
+                                : row.started_ms     ? "running"
+                                                     : "waiting";
+    const std::string ran =
+        row.started_ms && row.ended_ms ? FormatDuration(*row.ended_ms - *row.started_ms) : "-";
     out << fmt::format("{}  {}  {:<11}  {:>4}  {:>12}  {:<8}  {}  {}\n", FormatUtc(row.queued_ms),
                        row.id, outcome, row.exit_code ? std::to_string(*row.exit_code) : "-", ran,
                        row.drift.empty() ? "-" : row.drift, row.device, ShellWords(row.argv));
@@ -150,7 +155,8 @@ Result<> CancelGpuJob(const std::string& job, bool json, std::ostream& out) {
     if (!holder || holder->job != job || holder->released) continue;
     if (SignalExactly(holder->runner, SIGTERM)) return done("running"), Result<>();
     if (IsAlive(holder->runner))
-      return Fail(ErrorKind::kIo, "cancel job", job, "its runner is another user's", "ask its owner");
+      return Fail(ErrorKind::kIo, "cancel job", job, "its runner is another user's",
+                  "ask its owner");
   }
   // A job of Slurm's is in no queue here; the gpu_run that answers for it is in its row.
   if (auto history = History::Open(HistoryFile(fs::current_path()))) {

@@ -4,10 +4,10 @@
 #include <sqlite3.h>
 
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/files.h"
+#include "base/json.h"
 #include "base/paths.h"
 #include "gpu_runner/jobs_sql.h"
 
@@ -149,9 +149,9 @@ fs::path HistoryFile(const fs::path& directory) {
 Result<History> History::Open(const fs::path& file) {
   CRUCIBLE_TRY(MakeDirectories(file.parent_path()));
   sqlite3* database = nullptr;
-  const int code = sqlite3_open_v2(file.c_str(), &database,
-                                   SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
-                                   nullptr);
+  const int code =
+      sqlite3_open_v2(file.c_str(), &database,
+                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
   History history(database);
   if (code != SQLITE_OK) return history.Failure("open");
   sqlite3_busy_timeout(database, kBusyMs);
@@ -188,7 +188,8 @@ tl::unexpected<Error> History::Failure(const char* action) const {
 }
 
 Result<> History::Put(const JobRow& row) {
-  Statement put(database_, fmt::format("INSERT OR REPLACE INTO jobs ({}) VALUES {}", kColumns, kEighteen));
+  Statement put(database_,
+                fmt::format("INSERT OR REPLACE INTO jobs ({}) VALUES {}", kColumns, kEighteen));
   if (!put.valid()) return Failure("write a job to");
   BindRow(row, &put);
   if (put.Step() != SQLITE_DONE) return Failure("write a job to");
@@ -200,10 +201,11 @@ Result<> History::PutLost(const HolderRecord& dead, std::int64_t now_ms) {
   row.ended_ms = now_ms;
   row.outcome = "lost";
   // A runner killed between the job's end and the release had completed its row: that one is right.
-  Statement put(database_, fmt::format("INSERT INTO jobs ({}) VALUES {} ON CONFLICT(id) DO UPDATE SET "
-                                       "outcome = 'lost', ended_ms = excluded.ended_ms, "
-                                       "started_ms = excluded.started_ms WHERE outcome IS NULL",
-                                       kColumns, kEighteen));
+  Statement put(database_,
+                fmt::format("INSERT INTO jobs ({}) VALUES {} ON CONFLICT(id) DO UPDATE SET "
+                            "outcome = 'lost', ended_ms = excluded.ended_ms, "
+                            "started_ms = excluded.started_ms WHERE outcome IS NULL",
+                            kColumns, kEighteen));
   if (!put.valid()) return Failure("write a lost job to");
   BindRow(row, &put);
   if (put.Step() != SQLITE_DONE) return Failure("write a lost job to");
@@ -219,8 +221,9 @@ Result<int> History::SweepLost(std::int64_t now_ms) {
       if (!IsAlive(ProcessIdentityFromText(open.Text(1)))) dead.push_back(open.Text(0));
   }
   for (const std::string& id : dead) {
-    Statement lose(database_,
-                   "UPDATE jobs SET outcome = 'lost', ended_ms = ? WHERE id = ? AND outcome IS NULL");
+    Statement lose(
+        database_,
+        "UPDATE jobs SET outcome = 'lost', ended_ms = ? WHERE id = ? AND outcome IS NULL");
     lose.Bind(now_ms);
     lose.Bind(id);
     if (lose.Step() != SQLITE_DONE) return Failure("complete a lost job in");
@@ -230,8 +233,9 @@ Result<int> History::SweepLost(std::int64_t now_ms) {
 
 Result<std::vector<JobRow>> History::Select(const std::string& where, const std::string& argument,
                                             int count) {
-  Statement select(database_, fmt::format("SELECT {} FROM jobs {} ORDER BY queued_ms DESC, id LIMIT {}",
-                                          kColumns, where, count));
+  Statement select(database_,
+                   fmt::format("SELECT {} FROM jobs {} ORDER BY queued_ms DESC, id LIMIT {}",
+                               kColumns, where, count));
   if (!select.valid()) return Failure("read");
   if (!argument.empty()) select.Bind(argument);
   std::vector<JobRow> rows;

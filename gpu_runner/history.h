@@ -44,7 +44,8 @@ class History {
 
   // Inserts the row, or replaces the one of that id.
   Result<> Put(const JobRow& row);
-  // Completes as 'lost' the row of a dead runner, inserting it when the runner died before it could.
+  // Completes as 'lost' the row of a dead runner, inserting it when the runner died before it
+  // could.
   Result<> PutLost(const HolderRecord& dead, std::int64_t now_ms);
   // Completes as 'lost' every open row whose runner is dead. Returns how many.
   Result<int> SweepLost(std::int64_t now_ms);
@@ -55,7 +56,8 @@ class History {
  private:
   explicit History(sqlite3* database) : database_(database) {}
   tl::unexpected<Error> Failure(const char* action) const;
-  Result<std::vector<JobRow>> Select(const std::string& where, const std::string& argument, int count);
+  Result<std::vector<JobRow>> Select(const std::string& where, const std::string& argument,
+                                     int count);
 
   sqlite3* database_ = nullptr;
 };

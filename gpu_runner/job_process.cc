@@ -108,7 +108,8 @@ void StopWithJob(pid_t job) {
 void Supervise(pid_t job, bool terminal, const JobRequest& request, RunnerSignals* signals,
                JobEnd* end) {
   const std::int64_t limit_at_ms = request.limit_ms ? NowMs() + *request.limit_ms : 0;
-  std::int64_t sample_at_ms = request.sample ? NowMs() + std::min<std::int64_t>(50, request.sample_ms) : 0;
+  std::int64_t sample_at_ms =
+      request.sample ? NowMs() + std::min<std::int64_t>(50, request.sample_ms) : 0;
   Stopper stopper(job, request.grace_ms);
   bool limit_over = false;
   int holder = request.holder_pidfd;
@@ -169,8 +170,7 @@ Result<RunnerSignals> RunnerSignals::Block() {
   ::signal(SIGCHLD, SIG_DFL);  // a caller that ignores it would make waitpid lose the status
   RunnerSignals signals;
   signals.fd_ = UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!signals.fd_.valid())
-    return Fail(ErrorKind::kIo, "watch", "signals", std::strerror(errno));
+  if (!signals.fd_.valid()) return Fail(ErrorKind::kIo, "watch", "signals", std::strerror(errno));
   return signals;
 }
 
@@ -191,8 +191,7 @@ Result<JobEnd> RunJobProcess(const JobRequest& request, RunnerSignals* signals) 
     return Fail(ErrorKind::kIo, "create", "pipe", std::strerror(errno));
   const UniqueFd report_read(report[0]);
   UniqueFd report_write(report[1]);
-  const bool terminal =
-      ::isatty(STDIN_FILENO) != 0 && ::tcgetpgrp(STDIN_FILENO) == ::getpgrp();
+  const bool terminal = ::isatty(STDIN_FILENO) != 0 && ::tcgetpgrp(STDIN_FILENO) == ::getpgrp();
   if (terminal) ::signal(SIGTTOU, SIG_IGN);
   const pid_t runner = ::getpid();
   const pid_t job = Fork(request.cgroup);

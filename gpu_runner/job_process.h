@@ -37,19 +37,19 @@ struct JobRequest {
   std::string cgroup;                                            // joined at birth; may be empty
   int out = -1, err = -1;  // take the place of stdout and stderr; -1: the caller's own
   std::optional<std::int64_t> limit_ms;
-  std::int64_t grace_ms = 5000;  // from SIGTERM to SIGKILL
-  int holder_pidfd = -1;         // nested: the job ends when this process does
-  std::function<void()> started;         // once the command runs
-  std::function<void()> sample;          // about every sample_ms while it runs
+  std::int64_t grace_ms = 5000;   // from SIGTERM to SIGKILL
+  int holder_pidfd = -1;          // nested: the job ends when this process does
+  std::function<void()> started;  // once the command runs
+  std::function<void()> sample;   // about every sample_ms while it runs
   std::int64_t sample_ms = 1000;
 };
 
 struct JobEnd {
   ExitStatus status;
   bool hit_limit = false;
-  int stopped_by = 0;              // the signal the runner was asked to stop with, or 0
-  std::vector<pid_t> left;         // descendants that could not be ended
-  std::int64_t ended_ms = 0;       // wall clock
+  int stopped_by = 0;         // the signal the runner was asked to stop with, or 0
+  std::vector<pid_t> left;    // descendants that could not be ended
+  std::int64_t ended_ms = 0;  // wall clock
 };
 
 // Runs to the end, then ends and reaps every descendant. kNotFound: no such command (127);

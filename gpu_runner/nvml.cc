@@ -77,10 +77,10 @@ Result<std::unique_ptr<Nvml>> Nvml::Load() {
   bind(&functions.max_clock, {"nvmlDeviceGetMaxClockInfo"});
   bind(&functions.temperature, {"nvmlDeviceGetTemperature"});
   bind(&functions.power, {"nvmlDeviceGetPowerUsage"});
-  bind(&functions.reasons, {"nvmlDeviceGetCurrentClocksEventReasons",
-                            "nvmlDeviceGetCurrentClocksThrottleReasons"});
-  bind(&functions.processes, {"nvmlDeviceGetComputeRunningProcesses_v3",
-                              "nvmlDeviceGetComputeRunningProcesses_v2"});
+  bind(&functions.reasons,
+       {"nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"});
+  bind(&functions.processes,
+       {"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"});
   bind(&functions.capability, {"nvmlDeviceGetCudaComputeCapability"});
   bind(&functions.lock_clocks, {"nvmlDeviceSetGpuLockedClocks"});
   bind(&functions.reset_clocks, {"nvmlDeviceResetGpuLockedClocks"});

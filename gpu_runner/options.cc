@@ -97,7 +97,8 @@ Result<> SetOption(const std::string& name, const std::string& value, RunOptions
     if (value.empty()) return Wrong(name, "it is empty");
     options->toolchain_file = value;
   } else if (name == "--backend") {
-    if (value != "local" && value != "slurm") return Wrong(name + " " + value, "it is local or slurm");
+    if (value != "local" && value != "slurm")
+      return Wrong(name + " " + value, "it is local or slurm");
     options->backend = value;
   } else if (name == "--job-id") {
     options->job_id = value;
@@ -123,15 +124,19 @@ Result<std::int64_t> ParseDurationMs(std::string_view text) {
   if (unit == "h") factor = 3'600'000;
   const double result_ms = value * factor;
   if (parsed.ec != std::errc() || factor == 0 || !(result_ms >= 1) || result_ms > 1e12)
-    return Wrong("time " + std::string(text), "it is not a number above 0 with a unit ms, s, m or h");
+    return Wrong("time " + std::string(text),
+                 "it is not a number above 0 with a unit ms, s, m or h");
   return static_cast<std::int64_t>(result_ms);
 }
 
 const char* PriorityName(Priority priority) {
   switch (priority) {
-    case Priority::kHigh: return "high";
-    case Priority::kNormal: return "normal";
-    case Priority::kLow: return "low";
+    case Priority::kHigh:
+      return "high";
+    case Priority::kNormal:
+      return "normal";
+    case Priority::kLow:
+      return "low";
   }
   return "normal";
 }

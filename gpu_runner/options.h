@@ -26,15 +26,15 @@ struct RunOptions {
   std::optional<int> clock_mhz;  // for kPin; empty: the highest the device supports
   std::string toolchain;         // a profile's name; empty: $CRUCIBLE_TOOLCHAIN, or none
   std::string toolchain_file;
-  std::string backend;           // "local" or "slurm"; empty: $CRUCIBLE_GPU_BACKEND, or local
-  std::string job_id, report;    // given by --backend slurm to the gpu_run on the node
-  bool log = false;              // keep a copy of the job's output
-  bool share = false;            // start although others compute on the GPU
-  bool quiet = false;            // no waiter lines
-  std::string profile;           // where Nsight Compute's report goes; empty: no profile
-  std::string profile_kernel;    // a regular expression; empty: every kernel
-  int profile_launches = 20;     // at most so many are measured
-  bool say_clocks = false;       // afterwards, what the clocks are; set by RunProfiled
+  std::string backend;         // "local" or "slurm"; empty: $CRUCIBLE_GPU_BACKEND, or local
+  std::string job_id, report;  // given by --backend slurm to the gpu_run on the node
+  bool log = false;            // keep a copy of the job's output
+  bool share = false;          // start although others compute on the GPU
+  bool quiet = false;          // no waiter lines
+  std::string profile;         // where Nsight Compute's report goes; empty: no profile
+  std::string profile_kernel;  // a regular expression; empty: every kernel
+  int profile_launches = 20;   // at most so many are measured
+  bool say_clocks = false;     // afterwards, what the clocks are; set by RunProfiled
   bool help = false;
   std::vector<std::string> command;
 };
@@ -42,7 +42,8 @@ struct RunOptions {
 // The words after the program's name. kUsage names the word that is wrong.
 Result<RunOptions> ParseRunOptions(const std::vector<std::string>& words);
 
-// "500ms", "10s", "10m", "1h" as milliseconds; a bare number is refused, because its unit is unclear.
+// "500ms", "10s", "10m", "1h" as milliseconds; a bare number is refused, because its unit is
+// unclear.
 Result<std::int64_t> ParseDurationMs(std::string_view text);
 
 const char* PriorityName(Priority priority);

@@ -151,7 +151,8 @@ class Runner {
     if (options_.report.empty()) record.database = books_.file().string();
     const std::string mission_folder = Variable("CRUCIBLE_MISSION_DIR");
     if (options_.log || !mission_folder.empty()) {
-      const fs::path folder = mission_folder.empty() ? books_.file().parent_path() : fs::path(mission_folder);
+      const fs::path folder =
+          mission_folder.empty() ? books_.file().parent_path() : fs::path(mission_folder);
       record.log_path = (folder / "jobs" / (job_ + ".log")).string();
     }
     return record;
@@ -184,8 +185,8 @@ class Runner {
     JobRequest request;
     request.argv = options_.command;
     request.limit_ms = options_.limit_ms;
-    request.environment = {{kJobVariable, job}, {kNonceVariable, nonce},
-                           {kTokenVariable, ToText(tokens_)}};
+    request.environment = {
+        {kJobVariable, job}, {kNonceVariable, nonce}, {kTokenVariable, ToText(tokens_)}};
     if (toolchain_)
       request.environment.insert(request.environment.end(), toolchain_->environment.begin(),
                                  toolchain_->environment.end());
@@ -307,8 +308,10 @@ class Runner {
       return end.error().kind == ErrorKind::kNotFound ? kExitNoCommand : kExitCannotRun;
     }
     for (const pid_t pid : end->left)
-      Say(fmt::format("gpu_run: process {} of the job could not be ended; the next job will try "
-                      "again before it starts", pid));
+      Say(
+          fmt::format("gpu_run: process {} of the job could not be ended; the next job will try "
+                      "again before it starts",
+                      pid));
     if (end->hit_limit) {
       Say(fmt::format("gpu_run: the job ran past its limit of {} and was ended",
                       FormatDuration(*options_.limit_ms)));

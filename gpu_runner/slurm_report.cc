@@ -6,10 +6,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "base/fd.h"
 #include "base/files.h"
+#include "base/json.h"
 
 namespace crucible {
 namespace {

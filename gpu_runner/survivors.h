@@ -20,7 +20,8 @@ namespace crucible {
 std::vector<pid_t> OwnChildren();
 
 // Kills and reaps every child, and the orphans that become children meanwhile, until none is left
-// but `keep`. Returns the ones that could not be ended in `timeout_ms` (in the kernel, or another user's).
+// but `keep`. Returns the ones that could not be ended in `timeout_ms` (in the kernel, or another
+// user's).
 std::vector<pid_t> KillChildren(const std::set<pid_t>& keep, int timeout_ms);
 
 // Ends what a dead runner's job left. Returns the pids that are still there after `timeout_ms`.
@@ -29,7 +30,7 @@ std::vector<pid_t> KillSurvivors(const HolderRecord& dead, int timeout_ms);
 // Where a cgroup (v2) of the job's own would be, below this process's; empty where there is none.
 std::string JobCgroupPath(const std::string& job);
 bool MakeJobCgroup(const std::string& cgroup);  // false where that is not permitted
-void KillCgroup(const std::string& cgroup);    // every process in it
-void RemoveCgroup(const std::string& cgroup);  // when empty; else it stays for the next to remove
+void KillCgroup(const std::string& cgroup);     // every process in it
+void RemoveCgroup(const std::string& cgroup);   // when empty; else it stays for the next to remove
 
 }  // namespace crucible

@@ -1,7 +1,8 @@
 // token.h: proof that a call is made inside a running job, so that it need not wait for itself.
 //
 // CRUCIBLE_GPU_TOKEN is "DEVICE:NONCE:HOLDER_PID:START_TICKS", several joined by commas. An
-// environment can be copied, forged or outlive its job, so a token alone opens nothing: see Validate.
+// environment can be copied, forged or outlive its job, so a token alone opens nothing: see
+// Validate.
 #pragma once
 
 #include <string>

@@ -7,9 +7,9 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/json.h"
 #include "base/subprocess.h"
 #include "gpu_runner/nvml.h"
 

@@ -16,7 +16,8 @@ std::string ShellWords(const std::vector<std::string>& argv, std::size_t max_len
       continue;
     }
     text.push_back('\'');
-    for (const char c : word) c == '\'' ? text.append("'\\''") : text.append(1, c == '\n' ? ' ' : c);
+    for (const char c : word)
+      c == '\'' ? text.append("'\\''") : text.append(1, c == '\n' ? ' ' : c);
     text.push_back('\'');
   }
   if (text.size() > max_length) text = text.substr(0, max_length - 3) + "...";
@@ -36,8 +37,8 @@ std::string DescribeHolder(const std::optional<HolderRecord>& record, std::int64
 std::string WaiterLine(const std::string& device, const std::optional<HolderRecord>& record,
                        int ahead, std::int64_t now_ms) {
   const bool held = record && !record->released;
-  return fmt::format("gpu_run: waiting for {}: held by {}; {} before this call in the queue", device,
-                     DescribeHolder(held ? record : std::nullopt, now_ms), ahead);
+  return fmt::format("gpu_run: waiting for {}: held by {}; {} before this call in the queue",
+                     device, DescribeHolder(held ? record : std::nullopt, now_ms), ahead);
 }
 
 }  // namespace crucible

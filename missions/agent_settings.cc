@@ -1,6 +1,6 @@
 #include "missions/agent_settings.h"
 
-#include <nlohmann/json.hpp>
+#include "base/json.h"
 
 namespace crucible {
 

@@ -1,6 +1,6 @@
-// agent_settings.h: who carries out a campaign's missions, and within which limits. Plain data, part of
-// the campaign file and frozen into every mission's order. Never holds a key or an address: those
-// come from the environment or a key file of the machine (docs/llm.md).
+// agent_settings.h: who carries out a campaign's missions, and within which limits. Plain data,
+// part of the campaign file and frozen into every mission's order. Never holds a key or an address:
+// those come from the environment or a key file of the machine (docs/llm.md).
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct CampaignModel {
   // US dollars for a million tokens; all zero: no price is known.
   double usd_input = 0, usd_output = 0, usd_cache_read = 0, usd_cache_write = 0;
   bool stream = true;
-  int max_tokens = 8192;               // of one reply
+  int max_tokens = 8192;  // of one reply
   std::int64_t context_tokens = 200'000;
 };
 
@@ -32,18 +32,18 @@ struct AgentBudget {
   std::int64_t tokens = 0;
   double usd = 0;
   double device_seconds = 0;
-  int format_errors = 3;               // one after the other
-  int idle_turns = 25;                 // one after the other, without an edit, comparison or entry
-  std::int64_t silence_ms = 600'000;   // of a command-line agent
+  int format_errors = 3;              // one after the other
+  int idle_turns = 25;                // one after the other, without an edit, comparison or entry
+  std::int64_t silence_ms = 600'000;  // of a command-line agent
 };
 
 struct AgentSettings {
-  std::string kind = "proposer";       // proposer | command | llm | cli
-  std::vector<std::string> command;    // kind = command; kind = cli without a profile
-  std::string profile;                 // kind = cli: claude | codex | opencode | gemini
-  std::string cli_model;               // kind = cli: passed on; empty: the program's own choice
-  bool unsandboxed = false;            // commands of an agent run without bubblewrap
-  std::vector<CampaignModel> models;   // kind = llm
+  std::string kind = "proposer";      // proposer | command | llm | cli
+  std::vector<std::string> command;   // kind = command; kind = cli without a profile
+  std::string profile;                // kind = cli: claude | codex | opencode | gemini
+  std::string cli_model;              // kind = cli: passed on; empty: the program's own choice
+  bool unsandboxed = false;           // commands of an agent run without bubblewrap
+  std::vector<CampaignModel> models;  // kind = llm
   AgentBudget budget;
 };
 

@@ -32,9 +32,9 @@ std::size_t Distance(std::string_view a, std::string_view b) {
 }
 
 std::string Suggestion(const std::string& word, const std::vector<std::string>& known) {
-  const auto nearest = std::min_element(known.begin(), known.end(), [&](const auto& a, const auto& b) {
-    return Distance(word, a) < Distance(word, b);
-  });
+  const auto nearest = std::min_element(
+      known.begin(), known.end(),
+      [&](const auto& a, const auto& b) { return Distance(word, a) < Distance(word, b); });
   const std::string list = fmt::format("it takes {}", fmt::join(known, ", "));
   const bool close = Distance(word, *nearest) <= std::max<std::size_t>(1, nearest->size() / 3);
   return close ? fmt::format("did you mean '{}'? {}", *nearest, list) : list;
@@ -47,10 +47,10 @@ class Reader {
 
   void Complain(const toml::node& where, const std::string& what, const std::string& instead) {
     if (!error_)
-      error_ = Error{ErrorKind::kUsage,
-                     fmt::format("read campaign {}:{}: {}; {}", file_.string(),
-                                 std::max<std::uint32_t>(1, where.source().begin.line), what,
-                                 instead)};
+      error_ =
+          Error{ErrorKind::kUsage,
+                fmt::format("read campaign {}:{}: {}; {}", file_.string(),
+                            std::max<std::uint32_t>(1, where.source().begin.line), what, instead)};
   }
 
   void AllowKeys(const toml::table& table, const std::string& section,
@@ -159,8 +159,8 @@ void CheckPlaceholders(Reader& reader, const toml::node& node, const std::string
     const std::size_t end = word.find('}', at);
     if (end == std::string::npos) return;
     const std::string name = word.substr(at, end - at + 1);
-    const bool is_word = std::all_of(name.begin() + 1, name.end() - 1,
-                                     [](char c) { return c >= 'a' && c <= 'z'; });
+    const bool is_word =
+        std::all_of(name.begin() + 1, name.end() - 1, [](char c) { return c >= 'a' && c <= 'z'; });
     if (is_word && name.size() > 2 && name != "{mission}" && name != "{worktree}" &&
         name != "{bin}")
       reader.Complain(node, fmt::format("unknown placeholder {} in 'command'", name),
@@ -186,8 +186,8 @@ void ReadCommand(Reader& reader, const toml::node& command, AgentSettings& setti
 }
 
 void ReadAgent(Reader& reader, const toml::table& root, CampaignFile& file) {
-  const toml::table* agent = reader.Table(
-      root, "agent", {"kind", "command", "profile", "model", "unsandboxed", "seed"});
+  const toml::table* agent =
+      reader.Table(root, "agent", {"kind", "command", "profile", "model", "unsandboxed", "seed"});
   if (agent == nullptr) return;
   AgentSettings& settings = file.agent;
   static const std::vector<std::string> kKinds = {"proposer", "command", "llm", "cli"};
@@ -202,8 +202,9 @@ void ReadAgent(Reader& reader, const toml::table& root, CampaignFile& file) {
   const bool cli = settings.kind == "cli";
   for (const char* key : {"profile", "model"})
     if (!cli && agent->get(key) != nullptr)
-      reader.Complain(*agent->get(key), fmt::format("'{}' with kind = \"{}\"", key, settings.kind),
-                      "write kind = \"cli\", or remove it (models of kind llm are [[model]] tables)");
+      reader.Complain(
+          *agent->get(key), fmt::format("'{}' with kind = \"{}\"", key, settings.kind),
+          "write kind = \"cli\", or remove it (models of kind llm are [[model]] tables)");
   const toml::node* command = agent->get("command");
   if (settings.kind == "command" && command == nullptr)
     reader.Complain(*agent, "kind = \"command\" without a 'command'",
@@ -262,8 +263,7 @@ void ReadModels(Reader& reader, const toml::table& root, CampaignFile& file) {
       reader.Complain(*table, "a model without a 'name'", "add name = \"…\"");
     reader.Text(*table, "provider", model.provider);
     if (model.provider != "anthropic" && model.provider != "openai")
-      reader.Complain(*table->get("provider"),
-                      fmt::format("unknown provider '{}'", model.provider),
+      reader.Complain(*table->get("provider"), fmt::format("unknown provider '{}'", model.provider),
                       Suggestion(model.provider, {"anthropic", "openai"}));
     reader.Text(*table, "key_variable", model.key_variable);
     reader.Amount(*table, "weight", model.weight);
@@ -277,9 +277,9 @@ void ReadModels(Reader& reader, const toml::table& root, CampaignFile& file) {
 }
 
 void ReadRoot(Reader& reader, const toml::table& root, const fs::path& path, CampaignFile& file) {
-  reader.AllowKeys(root, "the campaign file",
-                   {"name", "target", "branch", "agents", "budget", "mission", "agent", "merge",
-                    "model"});
+  reader.AllowKeys(
+      root, "the campaign file",
+      {"name", "target", "branch", "agents", "budget", "mission", "agent", "merge", "model"});
   if (!reader.Text(root, "name", file.name))
     reader.Complain(root, "'name' is missing", "add name = \"…\"");
   else if (!IsName(file.name))
@@ -299,8 +299,8 @@ Result<CampaignFile> Parse(const std::string& text, const fs::path& path, bool t
     root = toml::parse(text, path.string());
   } catch (const toml::parse_error& error) {
     return Fail(ErrorKind::kUsage, "read campaign",
-                fmt::format("{}:{}", path.string(), error.source().begin.line),
-                error.description(), "see missions/campaigns/demo.toml for the format");
+                fmt::format("{}:{}", path.string(), error.source().begin.line), error.description(),
+                "see missions/campaigns/demo.toml for the format");
   }
   Reader reader(path);
   CampaignFile file;
@@ -308,8 +308,8 @@ Result<CampaignFile> Parse(const std::string& text, const fs::path& path, bool t
   ReadRoot(reader, root, path, file);
   constexpr std::int64_t kMost = 1'000'000;
   if (const auto* budget =
-          reader.Table(root, "budget", {"wall", "missions", "idle_missions", "tokens", "usd",
-                                        "device_seconds"})) {
+          reader.Table(root, "budget",
+                       {"wall", "missions", "idle_missions", "tokens", "usd", "device_seconds"})) {
     reader.Whole(*budget, "tokens", 0, INT64_MAX, file.tokens);
     reader.Amount(*budget, "usd", file.usd);
     reader.Amount(*budget, "device_seconds", file.device_seconds);
@@ -317,9 +317,10 @@ Result<CampaignFile> Parse(const std::string& text, const fs::path& path, bool t
     reader.Whole(*budget, "missions", 0, kMost, file.missions);
     reader.Whole(*budget, "idle_missions", 0, kMost, file.idle_missions);
   }
-  if (const auto* mission = reader.Table(
-          root, "mission", {"wall", "experiments", "turns", "tokens", "usd", "device_seconds",
-                            "format_errors", "idle_turns", "silence"})) {
+  if (const auto* mission =
+          reader.Table(root, "mission",
+                       {"wall", "experiments", "turns", "tokens", "usd", "device_seconds",
+                        "format_errors", "idle_turns", "silence"})) {
     AgentBudget& of_agent = file.agent.budget;
     reader.Whole(*mission, "turns", 0, kMost, of_agent.turns);
     reader.Whole(*mission, "tokens", 0, INT64_MAX, of_agent.tokens);

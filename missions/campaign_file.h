@@ -5,7 +5,7 @@
 //   branch = "main"                  # the branch that merges move
 //   agents = 2                       # missions at once
 //   [budget]
-//   wall = "5m"                      # no new mission after this; running ones end in state `budget`
+//   wall = "5m"                      # no new mission after this; running ones end (`budget`)
 //   missions = 8                     # at most (0: no limit)
 //   idle_missions = 3                # stop after so many in a row that landed nothing
 //   usd = 20.0                       # no new mission once so much was spent (0: no limit); tokens,
@@ -16,9 +16,9 @@
 //   turns = 60                       # of a model, and so on: tokens, usd, device_seconds,
 //                                    # format_errors, idle_turns, silence (AgentBudget)
 //   [agent]
-//   kind = "proposer"                # proposer | command (any program that reads a mission, commits)
-//                                    # | llm (a model with crucible's tools) | cli (a program such as
-//                                    # claude, given the mission on stdin)
+//   kind = "proposer"                # proposer | command (any program that reads a mission and
+//                                    # commits) | llm (a model with crucible's tools) | cli (a
+//                                    # program such as claude, given the mission on stdin)
 //   command = ["…"]                  # kind = command or cli; {mission} {worktree} {bin} replaced
 //   profile = "claude"               # kind = cli: instead of a command
 //   model = "…"                      # kind = cli: passed on to the program
@@ -47,14 +47,14 @@ namespace crucible {
 
 struct CampaignFile {
   std::string name, branch = "main";
-  std::filesystem::path file, target;          // absolute
+  std::filesystem::path file, target;  // absolute
   int agents = 2;
   std::int64_t wall_ms = 3'600'000;
   int missions = 0;
-  int idle_missions = 0;                        // 0: never stop for that
+  int idle_missions = 0;  // 0: never stop for that
   std::int64_t mission_wall_ms = 600'000;
   int mission_experiments = 12;
-  std::int64_t tokens = 0;                      // of all missions together; 0: no limit
+  std::int64_t tokens = 0;  // of all missions together; 0: no limit
   double usd = 0, device_seconds = 0;
   AgentSettings agent;
   std::uint64_t seed = 0;

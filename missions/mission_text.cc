@@ -53,30 +53,32 @@ std::string MissionText(const std::string& id, const MissionPlan& plan, const Ta
   std::vector<std::string> retry;
   for (const std::string& key : plan.retry) retry.push_back("[" + key + "]");
   const std::string_view own = FlavourTemplate(plan.flavour);
-  return Fill(MissionTemplate(),
-              {{"id", id},
-               {"flavour", plan.flavour},
-               {"goal", plan.goal},
-               {"why", plan.why},
-               {"target", target.name},
-               {"description", target.description},
-               {"claimed", Bullets(claimed)},
-               {"others", others.empty() ? "none" : fmt::format("{}", fmt::join(others, ", "))},
-               {"ratchet", fmt::format("{:.3g}", target.limits.ratchet * 100)},
-               {"ratchet_short", fmt::format("{:.3g}", target.limits.ratchet_short * 100)},
-               {"short_us", fmt::format("{:.4g}", target.limits.short_us)},
-               {"minimum_effect", fmt::format("{:.3g}", target.limits.minimum_effect * 100)},
-               {"editable", Bullets(target.editable)},
-               {"protected", target.protected_.empty() ? "- nothing more" : Bullets(target.protected_)},
-               {"retry", retry.empty() ? "" : "\nMeasure these again first: " +
-                                                  fmt::format("{}", fmt::join(retry, ", ")) + "\n"},
-               {"wall", FormatDuration(budget.wall_ms)},
-               {"experiments", std::to_string(budget.experiments)},
-               {"base", base_commit},
-               {"base_short", base_commit.substr(0, 12)},
-               {"worktree", worktree},
-               {"cases", fmt::format("--case {}", fmt::join(plan.cases, " --case "))},
-               {"how", std::string(own.empty() ? FlavourTemplate("kernel") : own)}});
+  return Fill(
+      MissionTemplate(),
+      {{"id", id},
+       {"flavour", plan.flavour},
+       {"goal", plan.goal},
+       {"why", plan.why},
+       {"target", target.name},
+       {"description", target.description},
+       {"claimed", Bullets(claimed)},
+       {"others", others.empty() ? "none" : fmt::format("{}", fmt::join(others, ", "))},
+       {"ratchet", fmt::format("{:.3g}", target.limits.ratchet * 100)},
+       {"ratchet_short", fmt::format("{:.3g}", target.limits.ratchet_short * 100)},
+       {"short_us", fmt::format("{:.4g}", target.limits.short_us)},
+       {"minimum_effect", fmt::format("{:.3g}", target.limits.minimum_effect * 100)},
+       {"editable", Bullets(target.editable)},
+       {"protected", target.protected_.empty() ? "- nothing more" : Bullets(target.protected_)},
+       {"retry", retry.empty() ? ""
+                               : "\nMeasure these again first: " +
+                                     fmt::format("{}", fmt::join(retry, ", ")) + "\n"},
+       {"wall", FormatDuration(budget.wall_ms)},
+       {"experiments", std::to_string(budget.experiments)},
+       {"base", base_commit},
+       {"base_short", base_commit.substr(0, 12)},
+       {"worktree", worktree},
+       {"cases", fmt::format("--case {}", fmt::join(plan.cases, " --case "))},
+       {"how", std::string(own.empty() ? FlavourTemplate("kernel") : own)}});
 }
 
 }  // namespace crucible

@@ -1,7 +1,7 @@
 // mission_text.h: the mission as the agent reads it (missions/<id>/mission.md).
 //
-// Narrow by construction: named cases to improve, zero regression elsewhere, editable paths, budget,
-// protocol, how to report. The brief is appended by the caller. Pure.
+// Narrow by construction: named cases to improve, zero regression elsewhere, editable paths,
+// budget, protocol, how to report. The brief is appended by the caller. Pure.
 #pragma once
 
 #include <cstdint>

@@ -5,10 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <map>
 #include <set>
 #include <tuple>
+
+#include "base/json.h"
 
 namespace crucible {
 namespace {
@@ -57,8 +58,7 @@ class Planner {
                          (mission.state == "ended" && mission.merge_outcome.empty());
       if (mine && works) taken_.insert(mission.cases.begin(), mission.cases.end());
       if (!mine) continue;
-      if (mission.state != "planned")
-        taken_up_.insert(mission.cases.begin(), mission.cases.end());
+      if (mission.state != "planned") taken_up_.insert(mission.cases.begin(), mission.cases.end());
       const auto settings = nlohmann::json::parse(mission.settings, nullptr, false);
       if (settings.is_object() && settings.contains("retry") && settings["retry"].is_array())
         for (const auto& key : settings["retry"])
@@ -84,8 +84,9 @@ class Planner {
         Note(fmt::format("{} names the unknown case {}", mission.id, *unknown));
         continue;
       }
-      const auto busy = std::find_if(cases.begin(), cases.end(),
-                                     [&](const std::string& name) { return taken_.contains(name); });
+      const auto busy = std::find_if(cases.begin(), cases.end(), [&](const std::string& name) {
+        return taken_.contains(name);
+      });
       if (busy != cases.end()) {
         Note(fmt::format("{} waits for {}", mission.id, *busy));
         continue;
@@ -109,8 +110,7 @@ class Planner {
                  !ReasonsToRetest(entry, in_.now).empty();
         },
         [&](const std::string& name, const std::vector<const Entry*>& entries) {
-          const ChangedCondition first =
-              ReasonsToRetest(*entries.front(), in_.now).front();
+          const ChangedCondition first = ReasonsToRetest(*entries.front(), in_.now).front();
           return std::pair(
               fmt::format("Measure again what was rejected on {} under other conditions", name),
               fmt::format("{} rejection{} of {} up for a retest; {}: {} -> {}", entries.size(),
@@ -120,13 +120,13 @@ class Planner {
   }
 
   std::optional<MissionPlan> Requeued() {
-    return FromEntries(
-        [](const Entry& entry) { return entry.kind == EntryKind::kInconclusive; },
-        [](const std::string& name, const std::vector<const Entry*>& entries) {
-          return std::pair(fmt::format("Measure again what stayed inconclusive on {}", name),
-                           fmt::format("{} inconclusive experiment{} of {} re-queued",
-                                       entries.size(), entries.size() == 1 ? "" : "s", name));
-        });
+    return FromEntries([](const Entry& entry) { return entry.kind == EntryKind::kInconclusive; },
+                       [](const std::string& name, const std::vector<const Entry*>& entries) {
+                         return std::pair(
+                             fmt::format("Measure again what stayed inconclusive on {}", name),
+                             fmt::format("{} inconclusive experiment{} of {} re-queued",
+                                         entries.size(), entries.size() == 1 ? "" : "s", name));
+                       });
   }
 
   // Every case has its turn before one has a second.
@@ -151,7 +151,7 @@ class Planner {
 
   // Empty: the campaign's usual one.
   std::string FlavourFor(const Score& score) const {
-    int landed = 0;                    // since the last simplifier
+    int landed = 0;  // since the last simplifier
     for (const MissionRow& mission : in_.missions) {
       if (mission.target != in_.target->name || mission.campaign != in_.campaign) continue;
       if (mission.flavour == "simplifier") landed = 0;
@@ -251,13 +251,13 @@ class Planner {
       room = std::max(kLeastRoom, std::log(score.newest_us / *floor_us));
       room_text = fmt::format("ln({:.4g} us / floor {:.4g} us)", score.newest_us, *floor_us);
     } else if (score.newest_us > 0 && !peers.empty()) {
-      const auto best = std::min_element(peers.begin(), peers.end(), [](const auto& a, const auto& b) {
-        return a.second < b.second;
-      });
+      const auto best =
+          std::min_element(peers.begin(), peers.end(),
+                           [](const auto& a, const auto& b) { return a.second < b.second; });
       if (best->second > 0 && best->second < score.newest_us) {
         room = std::log(score.newest_us / best->second);
-        room_text = fmt::format("ln({:.4g} us / {} {:.4g} us)", score.newest_us, best->first,
-                                best->second);
+        room_text =
+            fmt::format("ln({:.4g} us / {} {:.4g} us)", score.newest_us, best->first, best->second);
       }
     }
     int ended = 0, in_vain = 0;
@@ -271,11 +271,11 @@ class Planner {
     score.in_vain = in_vain;
     const int halvings = std::min(in_vain, kMostHalvings);
     score.value = room * (1 + ended) * std::pow(0.5, halvings);
-    score.why = fmt::format("{:.3g} = room {:.3g} ({}) x staleness {}", score.value, room, room_text,
-                            1 + ended);
+    score.why = fmt::format("{:.3g} = room {:.3g} ({}) x staleness {}", score.value, room,
+                            room_text, 1 + ended);
     if (halvings > 0)
-      score.why += fmt::format(", halved {} time{} for missions on it that landed nothing", halvings,
-                               halvings == 1 ? "" : "s");
+      score.why += fmt::format(", halved {} time{} for missions on it that landed nothing",
+                               halvings, halvings == 1 ? "" : "s");
     return score;
   }
 

@@ -45,11 +45,11 @@ struct Move {
 };
 
 constexpr Move kMoves[] = {
-    {"planned", "preparing"}, {"planned", "done"},    // cancelled
+    {"planned", "preparing"}, {"planned", "done"},                            // cancelled
     {"preparing", "running"}, {"preparing", "ended"}, {"preparing", "done"},  // crashed
-    {"running", "ended"},     {"running", "done"},    // nothing to merge
-    {"ended", "merging"},     {"ended", "done"},      // declined, or nothing to merge
-    {"merging", "done"},      {"merging", "ended"},   // resumed, or waits for a person
+    {"running", "ended"},     {"running", "done"},                            // nothing to merge
+    {"ended", "merging"},     {"ended", "done"},     // declined, or nothing to merge
+    {"merging", "done"},      {"merging", "ended"},  // resumed, or waits for a person
 };
 
 std::string_view Meaning(std::span<const MissionWord> words, std::string_view word) {

@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/clock.h"
+#include "base/file_lock.h"
 #include "base/files.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "orchestrator/agents/knobs.h"
 #include "orchestrator/build_arm.h"
 #include "orchestrator/judge.h"
@@ -25,11 +26,10 @@ std::set<std::string> ForeignKnobFiles(const KnobSpace& space,
                                        const std::vector<std::string>& cases) {
   std::set<std::string> foreign, own;
   for (const Knob& knob : space.knobs) {
-    const bool moves = knob.cases.empty() ||
-                       std::any_of(cases.begin(), cases.end(), [&](const std::string& name) {
-                         return std::find(knob.cases.begin(), knob.cases.end(), name) !=
-                                knob.cases.end();
-                       });
+    const bool moves =
+        knob.cases.empty() || std::any_of(cases.begin(), cases.end(), [&](const std::string& name) {
+          return std::find(knob.cases.begin(), knob.cases.end(), name) != knob.cases.end();
+        });
     (moves ? own : foreign).insert(knob.file);
   }
   for (const std::string& file : own) foreign.erase(file);
@@ -43,9 +43,9 @@ std::vector<Entry> FloorEntries(const Target& target, const std::string& campaig
     if (!item.floor_us) continue;
     Entry entry;
     // The same floor in the same target file is one entry, whoever adds it again.
-    entry.key = fmt::format(
-        "floor.{}.{}.{}", target.name, item.name,
-        Sha256Hex(fmt::format("{} {}", *item.floor_us, item.floor_why)).substr(0, 12));
+    entry.key =
+        fmt::format("floor.{}.{}.{}", target.name, item.name,
+                    Sha256Hex(fmt::format("{} {}", *item.floor_us, item.floor_why)).substr(0, 12));
     entry.kind = EntryKind::kFloor;
     entry.time_ms = now_ms;
     entry.target = target.name;
@@ -60,14 +60,27 @@ std::vector<Entry> FloorEntries(const Target& target, const std::string& campaig
   return floors;
 }
 
+// The checkout of `commit`, whole: a marker beside it is written last, so that what a killed process
+// left half made is made again.
+Result<std::filesystem::path> BaselineCheckout(const BaselineContext& context,
+                                               const std::string& commit) {
+  const std::filesystem::path checkout = context.workspace->Checkout(commit);
+  const std::filesystem::path marker = checkout.string() + ".complete";
+  std::error_code ignored;
+  if (std::filesystem::exists(marker, ignored) &&
+      std::filesystem::exists(checkout / ".git", ignored))
+    return checkout;
+  CRUCIBLE_TRY(
+      context.repository->CheckoutDetached("base-" + commit.substr(0, 12), checkout, commit));
+  CRUCIBLE_TRY(WriteFileAtomically(marker, commit + "\n"));
+  return checkout;
+}
+
 }  // namespace
 
 Result<Arm> BaselineArm(const BaselineContext& context, const std::string& commit) {
-  const std::filesystem::path checkout = context.workspace->Checkout(commit);
-  std::error_code ignored;
-  if (!std::filesystem::exists(checkout / ".git", ignored))
-    CRUCIBLE_TRY(context.repository->CheckoutDetached("base-" + commit.substr(0, 12), checkout,
-                                                      commit));
+  CRUCIBLE_ASSIGN(const FileLock lock, FileLock::Take(context.workspace->BaselineLock()));
+  CRUCIBLE_ASSIGN(const std::filesystem::path checkout, BaselineCheckout(context, commit));
   BuildRequest request;
   request.target = context.target;
   request.arm.name = commit.substr(0, 12);
@@ -117,10 +130,10 @@ Result<> MeasureMain(const BaselineContext& context, Store* store, const std::st
   request.environment = context.workspace->Environment("", context.run_nonce);
   CRUCIBLE_ASSIGN(const JudgeReport report, RunJudge(*context.workspace, request));
   if (!report.pass)
-    return Fail(ErrorKind::kUnavailable, "measure main of", context.target->name,
-                report.first_failed_check.empty() ? report.reason : report.first_failed_check,
-                "main itself must pass its check before a campaign starts; see " +
-                    request.log.string());
+    return Fail(
+        ErrorKind::kUnavailable, "measure main of", context.target->name,
+        report.first_failed_check.empty() ? report.reason : report.first_failed_check,
+        "main itself must pass its check before a campaign starts; see " + request.log.string());
 
   const std::int64_t now_ms = SystemClock().UnixMs();
   Entry entry;

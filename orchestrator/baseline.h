@@ -21,7 +21,8 @@ struct BaselineContext {
   std::string run_nonce;
 };
 
-// The arm of a commit: checkouts/COMMIT, built in builds/SOURCE_HASH.
+// The arm of a commit: checkouts/COMMIT, built in builds/SOURCE_HASH. One process makes one at a
+// time; another that wants it waits. What a killed process left half made is made again.
 Result<Arm> BaselineArm(const BaselineContext& context, const std::string& commit);
 
 // Hash of the sources that decide how fast the named cases are: the files at the target's editable
@@ -31,8 +32,8 @@ Result<std::string> KernelGeneration(const BaselineContext& context, const std::
 
 // What a measurement of main is for.
 enum class MeasureFor {
-  kFirstPoints,   // the bars' first times: they are records until a confirmed run beats them
-  kBesidePeers,   // main and the peers in one run; bars move by confirmed comparisons only
+  kFirstPoints,  // the bars' first times: they are records until a confirmed run beats them
+  kBesidePeers,  // main and the peers in one run; bars move by confirmed comparisons only
 };
 
 // Measures a commit of main and the peers and logs it: an entry, points, floors, today's

@@ -47,10 +47,10 @@ tl::unexpected<Error> BuildFailure(const BuildRequest& request,
                                    const std::vector<std::string>& words, const Captured& run) {
   const std::string command = fmt::format("{}", fmt::join(words, " "));
   if (run.status.ShellCode() == 124)
-    return Fail(ErrorKind::kTimeout, "build", request.arm.name,
-                fmt::format("'{}' ran past its limit of {} ms", command,
-                            request.target->build_limit_ms),
-                "see " + request.log.string());
+    return Fail(
+        ErrorKind::kTimeout, "build", request.arm.name,
+        fmt::format("'{}' ran past its limit of {} ms", command, request.target->build_limit_ms),
+        "see " + request.log.string());
   const std::string lines = FirstErrorLines(run.err + run.out);
   return Fail(ErrorKind::kUnavailable, "build", request.arm.name,
               fmt::format("'{}' ended with {}{}{}", command, run.status.Describe(),
@@ -69,8 +69,8 @@ Result<> RunCommand(const BuildRequest& request, const std::vector<std::string>&
   if (request.runner.empty()) limit = std::chrono::milliseconds(request.target->build_limit_ms);
   CRUCIBLE_ASSIGN(Captured run, RunCaptured(std::move(spec), limit, {}, kMostOutputBytes));
   if (run.timed_out) run.status = {124, 0};
-  CRUCIBLE_TRY(AppendLine(request.log, fmt::format("$ {}\n{}{}", fmt::join(words, " "), run.out,
-                                                   run.err)));
+  CRUCIBLE_TRY(
+      AppendLine(request.log, fmt::format("$ {}\n{}{}", fmt::join(words, " "), run.out, run.err)));
   if (!run.status.ok()) return BuildFailure(request, words, run);
   return {};
 }
@@ -89,7 +89,7 @@ std::string FirstErrorLines(const std::string& output, int most) {
                             line.find("not found") != std::string::npos;
     if (says_error && static_cast<int>(errors.size()) < most) errors.push_back(line);
   }
-  if (errors.empty())   // nothing that looks like an error: the end says most
+  if (errors.empty())  // nothing that looks like an error: the end says most
     errors.assign(all.end() - std::min<std::ptrdiff_t>(most, std::ssize(all)), all.end());
   return fmt::format("{}", fmt::join(errors, "\n"));
 }

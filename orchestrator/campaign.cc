@@ -4,12 +4,12 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <regex>
 
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/process_identity.h"
 #include "orchestrator/agents/agent_ready.h"
 #include "orchestrator/campaign_impl.h"
@@ -53,10 +53,10 @@ Result<> Freeze(const CampaignFile& file, const Workspace& workspace) {
   CRUCIBLE_ASSIGN(const std::string target, ReadFile(file.target));
   // The copy names the frozen target beside it, so that it is a whole campaign file of its own.
   static const std::regex kTargetLine("(^|\n)target[ \t]*=[^\n]*");
-  CRUCIBLE_TRY(WriteFileAtomically(
-      folder / "campaign.toml",
-      std::regex_replace(campaign, kTargetLine, "$1target = \"target.toml\"",
-                         std::regex_constants::format_first_only)));
+  CRUCIBLE_TRY(
+      WriteFileAtomically(folder / "campaign.toml",
+                          std::regex_replace(campaign, kTargetLine, "$1target = \"target.toml\"",
+                                             std::regex_constants::format_first_only)));
   return WriteFileAtomically(folder / "target.toml", target);
 }
 
@@ -76,20 +76,19 @@ Result<Campaign> Campaign::Launch(const CampaignFile& file, const std::filesyste
   CRUCIBLE_ASSIGN(Store store, Store::Open(workspace.LogFile()));
   CRUCIBLE_ASSIGN(const auto known, store.FindCampaign(file.name));
   if (known)
-    return Fail(ErrorKind::kConflict, "launch", file.name,
-                fmt::format("a campaign of that name is there, state {}", known->state),
-                fmt::format("`crucible campaign resume {}`, or give this one another name",
-                            file.name));
+    return Fail(
+        ErrorKind::kConflict, "launch", file.name,
+        fmt::format("a campaign of that name is there, state {}", known->state),
+        fmt::format("`crucible campaign resume {}`, or give this one another name", file.name));
   CRUCIBLE_ASSIGN(const std::string tip, opened.MainTip());
   CRUCIBLE_TRY(Freeze(file, workspace));
   CampaignRow row;
   row.name = file.name;
   row.target = target.name;
   row.file = (workspace.Campaign(file.name) / "campaign.toml").string();
-  const std::uint64_t seed =
-      file.seed != 0 ? file.seed : std::stoull(RandomHex(7), nullptr, 16);
+  const std::uint64_t seed = file.seed != 0 ? file.seed : std::stoull(RandomHex(7), nullptr, 16);
   row.settings = json{{"id", RandomHex(4)}, {"seed", seed}, {"source", file.file.string()}}.dump();
-  row.state = "interrupted";   // until the loop owns it
+  row.state = "interrupted";  // until the loop owns it
   row.started_ms = SystemClock().UnixMs();
   row.deadline_ms = row.started_ms + file.wall_ms;
   row.base_commit = tip;
@@ -113,10 +112,9 @@ Result<Campaign> Campaign::Resume(const std::string& name, const std::filesystem
   CRUCIBLE_ASSIGN(Target target, LoadTarget(file.target));
   CRUCIBLE_ASSIGN(Repository opened, Repository::Open(repository, file.branch));
   const json settings = json::parse(row->settings, nullptr, false);
-  auto impl = std::make_unique<Impl>(Impl{std::move(file), std::move(target), workspace,
-                                          std::move(opened), std::move(store), *row,
-                                          std::move(progress), RandomHex(8),
-                                          settings.value("id", std::string("0"))});
+  auto impl = std::make_unique<Impl>(
+      Impl{std::move(file), std::move(target), workspace, std::move(opened), std::move(store), *row,
+           std::move(progress), RandomHex(8), settings.value("id", std::string("0"))});
   return Campaign(std::move(impl));
 }
 
@@ -132,7 +130,7 @@ Result<CampaignSummary> Campaign::Impl::Run() {
   // What an earlier run told is not told again.
   CRUCIBLE_ASSIGN(const std::vector<crucible::Event> told, store.Events(row.name, 0));
   if (!told.empty()) last_event = told.back().id;
-  CRUCIBLE_TRY(Recover());   // needs the previous run's nonce, so it comes first
+  CRUCIBLE_TRY(Recover());  // needs the previous run's nonce, so it comes first
   CRUCIBLE_TRY(store.SetMeta(RunNonceName(row.name), run_nonce));
   row.state = "running";
   row.owner = ToText(OwnIdentity());
@@ -140,8 +138,8 @@ Result<CampaignSummary> Campaign::Impl::Run() {
   if (row.deadline_ms && *row.deadline_ms < SystemClock().UnixMs())
     row.deadline_ms = SystemClock().UnixMs() + file.wall_ms;
   CRUCIBLE_TRY(store.PutCampaign(row));
-  Event("", "campaign", fmt::format("campaign {} on {} runs, {} agents", row.name, target.name,
-                                    file.agents));
+  Event("", "campaign",
+        fmt::format("campaign {} on {} runs, {} agents", row.name, target.name, file.agents));
   CRUCIBLE_TRY(ProveFirst());
   CRUCIBLE_TRY(MeasureFirst());
   for (;;) {
@@ -260,8 +258,7 @@ Result<> Campaign::Impl::ReapAgents() {
     RunningAgent& agent = item->second;
     if (now > agent.deadline_ms && !agent.stopped_at_limit) {
       agent.stopped_at_limit = true;
-      Event(agent.mission, "mission",
-            fmt::format("{} ran past its time: ended", agent.mission));
+      Event(agent.mission, "mission", fmt::format("{} ran past its time: ended", agent.mission));
       agent.process.Signal(SIGKILL);
     }
     if (agent.process.running()) {
@@ -325,7 +322,7 @@ Result<> Campaign::Impl::End(const std::string& state, const std::string& why) {
     (void)merge->process.Wait();
     merge.reset();
   }
-  CRUCIBLE_TRY(Recover());   // what was cut off ends as after a kill: same code, same guarantees
+  CRUCIBLE_TRY(Recover());  // what was cut off ends as after a kill: same code, same guarantees
   CRUCIBLE_TRY(SweepLeftovers());
   row.state = state;
   row.owner.clear();

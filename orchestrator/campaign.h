@@ -21,9 +21,9 @@
 namespace crucible {
 
 struct CampaignSummary {
-  std::string name, state;             // finished | stopped | paused | interrupted
+  std::string name, state;  // finished | stopped | paused | interrupted
   int missions = 0, landed = 0, experiments = 0;
-  std::string why;                     // it ended
+  std::string why;  // it ended
 };
 
 // A line of progress for a person; called often, never from two threads.

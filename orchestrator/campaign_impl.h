@@ -20,7 +20,7 @@ namespace crucible {
 struct RunningAgent {
   std::string mission;
   Subprocess process;
-  std::int64_t deadline_ms = 0;        // Unix ms; a grace period after the mission's own
+  std::int64_t deadline_ms = 0;  // Unix ms; a grace period after the mission's own
   bool stopped_at_limit = false;
 };
 
@@ -37,19 +37,19 @@ struct Campaign::Impl {
   Store store;
   CampaignRow row;
   Progress progress;
-  std::string run_nonce;               // of this process; in every child's environment
-  std::string id;                      // random, for keys of entries
+  std::string run_nonce;  // of this process; in every child's environment
+  std::string id;         // random, for keys of entries
 
   std::map<std::string, RunningAgent> agents;
   std::optional<RunningMerge> merge;
   std::vector<std::string> merge_queue;
   int idle_missions = 0;
-  bool draining = false;               // no new missions
+  bool draining = false;  // no new missions
   std::string why_draining;
   std::int64_t last_event = 0;
   std::int64_t last_status_ms = 0;
   std::int64_t last_spend_ms = 0;
-  Spend spent;                         // looked at now and then
+  Spend spent;  // looked at now and then
 
   // campaign.cc: the loop.
   Result<CampaignSummary> Run();
@@ -67,11 +67,12 @@ struct Campaign::Impl {
   BaselineContext Baseline() { return {&workspace, &target, &repository, run_nonce}; }
 
   // campaign_missions.cc: one mission's beginning and end.
-  Result<bool> StartOne();             // false: nothing to start now
+  Result<bool> StartOne();  // false: nothing to start now
   Result<> Launch(MissionRow row, const std::string& why, const std::vector<std::string>& retry);
   Result<> EndAgent(RunningAgent* agent);
   Result<> CleanUp(const MissionRow& row);
-  Result<Conditions> ConditionsNow(const std::string& commit, const std::vector<std::string>& cases);
+  Result<Conditions> ConditionsNow(const std::string& commit,
+                                   const std::vector<std::string>& cases);
   int ExperimentsOf(const std::string& mission);
 
   // campaign_recover.cc: after a kill.

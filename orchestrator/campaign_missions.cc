@@ -1,10 +1,9 @@
 // campaign_missions.cc: how one mission begins and ends.
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "base/process_identity.h"
 #include "briefs/brief.h"
 #include "missions/mission_text.h"
@@ -28,7 +27,8 @@ std::string LastLine(const std::filesystem::path& file) {
   const std::size_t end = text->find_last_not_of("\n ");
   if (end == std::string::npos) return "";
   const std::size_t start = text->rfind('\n', end);
-  return text->substr(start == std::string::npos ? 0 : start + 1, end - (start == std::string::npos ? 0 : start + 1) + 1);
+  return text->substr(start == std::string::npos ? 0 : start + 1,
+                      end - (start == std::string::npos ? 0 : start + 1) + 1);
 }
 
 std::string Branch(const std::string& mission) { return "crucible/" + mission; }
@@ -144,9 +144,9 @@ Result<> Campaign::Impl::Launch(MissionRow mission, const std::string& why,
   plan.goal = mission.goal;
   plan.why = why;
   plan.retry = retry;
-  std::string text = MissionText(mission.id, plan, target,
-                                 {file.mission_wall_ms, file.mission_experiments}, tip,
-                                 mission.worktree);
+  std::string text =
+      MissionText(mission.id, plan, target, {file.mission_wall_ms, file.mission_experiments}, tip,
+                  mission.worktree);
   BriefInput brief;
   brief.target = target.name;
   brief.cases = mission.cases;
@@ -207,9 +207,10 @@ Result<> Campaign::Impl::EndAgent(RunningAgent* agent) {
     mission.outcome = mission.best_commit.empty() ? "no_change" : "candidate";
   } else {
     mission.outcome = "crashed";
-    mission.report = status.ok() ? result.error().text
-                                 : fmt::format("the agent ended with {}: {}", status.Describe(),
-                                               LastLine(workspace.Mission(mission.id) / "agent.log"));
+    mission.report = status.ok()
+                         ? result.error().text
+                         : fmt::format("the agent ended with {}: {}", status.Describe(),
+                                       LastLine(workspace.Mission(mission.id) / "agent.log"));
   }
   if (mission.outcome == "candidate" && mission.best_commit.empty()) mission.outcome = "no_change";
   mission.state = "ended";
@@ -220,8 +221,8 @@ Result<> Campaign::Impl::EndAgent(RunningAgent* agent) {
   spend["experiments"] = ExperimentsOf(mission.id);
   spend["gpu_seconds"] = DeviceSeconds(workspace.LogFile(), mission.id).value_or(0);
   mission.spend = spend.dump();
-  const bool to_merge = !mission.best_commit.empty() && mission.outcome != "pivot" &&
-                        mission.outcome != "blocked";
+  const bool to_merge =
+      !mission.best_commit.empty() && mission.outcome != "pivot" && mission.outcome != "blocked";
   if (!to_merge) {
     mission.state = "done";
     mission.merge_outcome = "nothing_to_merge";

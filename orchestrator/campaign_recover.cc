@@ -40,10 +40,9 @@ Result<> Campaign::Impl::RecoverMission(MissionRow mission) {
     mission.state = mission.best_commit.empty() ? "done" : "ended";
     if (mission.state == "done") mission.merge_outcome = "nothing_to_merge";
     CRUCIBLE_TRY(store.PutMission(mission));
-    Event(mission.id, "mission", fmt::format("{} was interrupted{}", mission.id,
-                                             mission.best_commit.empty()
-                                                 ? ""
-                                                 : "; what it had kept goes to the merge"));
+    Event(mission.id, "mission",
+          fmt::format("{} was interrupted{}", mission.id,
+                      mission.best_commit.empty() ? "" : "; what it had kept goes to the merge"));
   } else if (mission.state == "merging") {
     CRUCIBLE_ASSIGN(const MissionOrder order,
                     ReadMissionOrder(workspace.Mission(mission.id) / "mission.json"));
@@ -58,8 +57,8 @@ Result<> Campaign::Impl::RecoverMission(MissionRow mission) {
   if (mission.state == "done") return CleanUp(mission);
   const bool waits_for_person =
       mission.merge_outcome == "flagged" || mission.merge_outcome == "awaiting_approval";
-  const bool queued = std::find(merge_queue.begin(), merge_queue.end(), mission.id) !=
-                      merge_queue.end();
+  const bool queued =
+      std::find(merge_queue.begin(), merge_queue.end(), mission.id) != merge_queue.end();
   if (!waits_for_person && !queued) merge_queue.push_back(mission.id);
   return {};
 }
@@ -73,7 +72,7 @@ Result<> Campaign::Impl::SweepLeftovers() {
   CRUCIBLE_ASSIGN(const auto worktrees, repository.Worktrees());
   for (const Repository::WorktreeInfo& worktree : worktrees) {
     const auto inside = worktree.directory.lexically_relative(workspace.home);
-    if (inside.empty() || inside.native().starts_with("..")) continue;   // a person's own
+    if (inside.empty() || inside.native().starts_with("..")) continue;  // a person's own
     CRUCIBLE_TRY(repository.RemoveWorktree(worktree.name, worktree.directory, ""));
   }
   CRUCIBLE_ASSIGN(const std::vector<std::string> branches, repository.Branches("crucible/"));

@@ -45,23 +45,23 @@ void ExamineRepository(const std::filesystem::path& start, std::vector<Finding>*
     return;
   }
   const auto tip = repository->MainTip();
-  findings->push_back(tip ? Finding{Health::kOk, "repository",
-                                    fmt::format("{}, main at {}",
-                                                repository->common_directory().string(),
-                                                tip->substr(0, 12)),
-                                    ""}
-                          : Finding{Health::kFail, "repository", tip.error().text, ""});
+  findings->push_back(
+      tip ? Finding{Health::kOk, "repository",
+                    fmt::format("{}, main at {}", repository->common_directory().string(),
+                                tip->substr(0, 12)),
+                    ""}
+          : Finding{Health::kFail, "repository", tip.error().text, ""});
   const auto dirty = repository->DirtyPathsOfMain();
   if (dirty && !dirty->empty())
-    findings->push_back({Health::kWarn, "checkout of main",
-                         fmt::format("{} uncommitted change(s), e.g. {}", dirty->size(),
-                                     dirty->front()),
-                         "commit or stash them before a launch"});
+    findings->push_back(
+        {Health::kWarn, "checkout of main",
+         fmt::format("{} uncommitted change(s), e.g. {}", dirty->size(), dirty->front()),
+         "commit or stash them before a launch"});
 }
 
 void ExamineState(const std::filesystem::path& start, std::vector<Finding>* findings) {
   const auto home = CrucibleHome(start);
-  if (!home) return;   // told with the repository
+  if (!home) return;  // told with the repository
   std::error_code ignored;
   if (!std::filesystem::exists(*home, ignored)) {
     findings->push_back({Health::kWarn, "state folder", home->string() + " is not there yet",
@@ -79,8 +79,9 @@ void ExamineState(const std::filesystem::path& start, std::vector<Finding>* find
 }
 
 Finding Gpu() {
-  Finding gpu = Program("gpu", {"nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"},
-                        Health::kWarn, "only the CPU device can be used");
+  Finding gpu =
+      Program("gpu", {"nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"},
+              Health::kWarn, "only the CPU device can be used");
   if (gpu.health != Health::kOk) gpu.found = "none seen (nvidia-smi gives no answer)";
   return gpu;
 }
@@ -93,10 +94,10 @@ std::vector<Finding> Examine(const std::filesystem::path& start,
   ExamineRepository(start, &findings);
   ExamineState(start, &findings);
   findings.push_back(Writable("device locks", LockDirectory()));
-  findings.push_back(Program("compiler", {"c++", "--version"}, Health::kFail,
-                             "install g++ (`./dev install`)"));
-  findings.push_back(Program("cmake", {"cmake", "--version"}, Health::kFail,
-                             "install cmake (`./dev install`)"));
+  findings.push_back(
+      Program("compiler", {"c++", "--version"}, Health::kFail, "install g++ (`./dev install`)"));
+  findings.push_back(
+      Program("cmake", {"cmake", "--version"}, Health::kFail, "install cmake (`./dev install`)"));
   findings.push_back(Program("ninja", {"ninja", "--version"}, Health::kWarn,
                              "install ninja-build (`./dev install`)"));
   for (const char* name : {"gpu_run", "crucible_check"}) {
@@ -106,8 +107,8 @@ std::vector<Finding> Examine(const std::filesystem::path& start,
                           "`./dev build`"});
   }
   findings.push_back(Gpu());
-  findings.push_back(Program("nvcc", {"nvcc", "--version"}, Health::kWarn,
-                             "CUDA targets cannot be built here"));
+  findings.push_back(
+      Program("nvcc", {"nvcc", "--version"}, Health::kWarn, "CUDA targets cannot be built here"));
   if (const auto works = SandboxWorks(); works)
     findings.push_back({Health::kOk, "sandbox", "bubblewrap starts one", ""});
   else

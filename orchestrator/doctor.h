@@ -14,12 +14,13 @@ enum class Health { kOk, kWarn, kFail };
 
 struct Finding {
   Health health = Health::kOk;
-  std::string what;    // "compiler"
-  std::string found;   // "c++ (Debian 12.2.0) 12.2.0"
-  std::string next;    // what to do about it; empty when ok
+  std::string what;   // "compiler"
+  std::string found;  // "c++ (Debian 12.2.0) 12.2.0"
+  std::string next;   // what to do about it; empty when ok
 };
 
 // kFail: no campaign can run here; kWarn: something is less than it could be.
-std::vector<Finding> Examine(const std::filesystem::path& start, const std::filesystem::path& programs);
+std::vector<Finding> Examine(const std::filesystem::path& start,
+                             const std::filesystem::path& programs);
 
 }  // namespace crucible

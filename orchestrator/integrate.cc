@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "orchestrator/baseline.h"
 #include "orchestrator/build_arm.h"
 #include "orchestrator/judge.h"
@@ -88,16 +88,15 @@ class Integrator {
     const auto candidate = BuildMerged(merged.commit, baseline);
     if (!candidate)
       return Decided(Refuse("build_failed", EntryKind::kCrashed, candidate.error().text));
-    Event("merge", fmt::format("{}: full check, comparison and ratchet of the merged tree",
-                               order_.id));
+    Event("merge",
+          fmt::format("{}: full check, comparison and ratchet of the merged tree", order_.id));
     CRUCIBLE_ASSIGN(JudgeReport report, Gate(baseline, *candidate));
     if (report.pass || report.verdict == "flagged")
       CRUCIBLE_TRY(RatchetAgainstRecords(context, tip, *candidate, &report));
-    if (!report.pass && !(approved && report.verdict == "flagged"))
-      return Decided(Reject(report));
+    if (!report.pass && !(approved && report.verdict == "flagged")) return Decided(Reject(report));
     if (!approved && Held())
-      return Decided(Hold("awaiting_approval", "passed the gate; the campaign asks a person",
-                          report));
+      return Decided(
+          Hold("awaiting_approval", "passed the gate; the campaign asks a person", report));
     row_.merge_commit = merged.commit;
     CRUCIBLE_TRY(store_.PutMission(row_));
     std::string note;
@@ -156,7 +155,7 @@ class Integrator {
   Result<> RatchetAgainstRecords(const BaselineContext& context, const std::string& tip,
                                  const Arm& candidate, JudgeReport* report) {
     CRUCIBLE_ASSIGN(const std::vector<Point> points, store_.Points(target_.name));
-    std::map<std::string, std::string> record_of;    // case -> commit
+    std::map<std::string, std::string> record_of;  // case -> commit
     for (const Point& point : points)
       if (point.kind == "main" && point.record) record_of[point.case_name] = point.name;
     std::map<std::string, std::vector<std::string>> by_commit;
@@ -166,7 +165,7 @@ class Integrator {
     for (const auto& [commit, names] : by_commit) {
       CRUCIBLE_ASSIGN(const std::string then, KernelGeneration(context, commit, names));
       CRUCIBLE_ASSIGN(const std::string now, KernelGeneration(context, tip, names));
-      if (then == now) continue;   // the tip is that binary, as far as these cases go
+      if (then == now) continue;  // the tip is that binary, as far as these cases go
       CRUCIBLE_ASSIGN(const Arm record, BaselineArm(context, commit));
       JudgeRequest request;
       request.op = "ratchet";
@@ -175,8 +174,8 @@ class Integrator {
       request.candidate = candidate;
       request.cases = names;
       request.priority = "high";
-      request.report = ReportFile().parent_path() /
-                       fmt::format("ratchet-{}.json", commit.substr(0, 12));
+      request.report =
+          ReportFile().parent_path() / fmt::format("ratchet-{}.json", commit.substr(0, 12));
       request.log = order_.workspace.Mission(order_.id) / "gate.log";
       request.environment = order_.workspace.Environment(order_.id, order_.run_nonce);
       CRUCIBLE_ASSIGN(const JudgeReport ratchet, RunJudge(order_.workspace, request));
@@ -185,8 +184,8 @@ class Integrator {
       if (ratchet.pass) continue;
       report->pass = false;
       report->verdict = "rejected";
-      report->reason = fmt::format("slower than the record of {}: {}", commit.substr(0, 12),
-                                   ratchet.reason);
+      report->reason =
+          fmt::format("slower than the record of {}: {}", commit.substr(0, 12), ratchet.reason);
       report->cases = ratchet.cases;
       return {};
     }
@@ -275,7 +274,8 @@ class Integrator {
     std::vector<std::string> names;
     if (wins)
       for (const Entry& win : *wins)
-        if (win.author != kAuthor && std::find(names.begin(), names.end(), win.mechanism) == names.end())
+        if (win.author != kAuthor &&
+            std::find(names.begin(), names.end(), win.mechanism) == names.end())
           names.push_back(win.mechanism);
     return names.empty() ? "merge" : fmt::format("{}", fmt::join(names, " + "));
   }
@@ -307,18 +307,20 @@ class Integrator {
     std::map<std::string, double> best;
     for (const Point& point : old)
       if (point.kind == "main" && point.record)
-        best[point.case_name] =
-            best.contains(point.case_name) ? std::min(best[point.case_name], point.median_us)
-                                           : point.median_us;
+        best[point.case_name] = best.contains(point.case_name)
+                                    ? std::min(best[point.case_name], point.median_us)
+                                    : point.median_us;
     std::vector<Point> points;
     const std::string conditions = json(entry.conditions).dump();
     for (const CaseResult& result : report.cases) {
-      // Only a confirmed comparison moves a bar: the other cases' times are in the entry, but alone,
-      // minutes after the first ones, they would show the machine's drift as a gain.
+      // Only a confirmed comparison moves a bar: the other cases' times are in the entry, but
+      // alone, minutes after the first ones, they would show the machine's drift as a gain.
       if (!result.after_us || result.role != "claim") continue;
-      Point point{target_.name, result.name, "main", row_.merge_commit, entry.time_ms,
-                  *result.after_us, std::nullopt, std::nullopt, false, entry.key, conditions};
-      if (result.before_us && result.ratio_low) point.low_us = *result.before_us * *result.ratio_low;
+      Point point{target_.name,  result.name,      "main",       row_.merge_commit,
+                  entry.time_ms, *result.after_us, std::nullopt, std::nullopt,
+                  false,         entry.key,        conditions};
+      if (result.before_us && result.ratio_low)
+        point.low_us = *result.before_us * *result.ratio_low;
       if (result.before_us && result.ratio_high)
         point.high_us = *result.before_us * *result.ratio_high;
       // A record moves by a confirmed comparison alone, never by one lucky time.
@@ -358,8 +360,7 @@ class Integrator {
 Result<Integrator> Prepare(const MissionOrder& order) {
   CRUCIBLE_ASSIGN(Target target, LoadTarget(order.target_file));
   CRUCIBLE_ASSIGN(Store store, Store::Open(order.workspace.LogFile()));
-  CRUCIBLE_ASSIGN(Repository repository,
-                  Repository::Open(order.baseline.main, order.main_branch));
+  CRUCIBLE_ASSIGN(Repository repository, Repository::Open(order.baseline.main, order.main_branch));
   CRUCIBLE_ASSIGN(const auto row, store.FindMission(order.id));
   if (!row)
     return Fail(ErrorKind::kNotFound, "integrate", order.id, "the log has no such mission",

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/subprocess.h"
 
 namespace crucible {
@@ -111,8 +111,16 @@ std::optional<double> JudgeReport::Ratio(const std::vector<std::string>& names) 
 
 std::vector<std::string> RunnerPrefix(const Workspace& workspace, const std::string& device,
                                       std::int64_t limit_ms, const std::string& priority) {
-  return {(workspace.programs / "gpu_run").string(), "--device", device, "--limit",
-          fmt::format("{}ms", limit_ms), "--queue-limit", "2h", "--priority", priority, "--"};
+  return {(workspace.programs / "gpu_run").string(),
+          "--device",
+          device,
+          "--limit",
+          fmt::format("{}ms", limit_ms),
+          "--queue-limit",
+          "2h",
+          "--priority",
+          priority,
+          "--"};
 }
 
 Result<JudgeReport> RunJudge(const Workspace& workspace, const JudgeRequest& request) {
@@ -120,9 +128,8 @@ Result<JudgeReport> RunJudge(const Workspace& workspace, const JudgeRequest& req
   const std::filesystem::path folder = request.report.parent_path();
   CRUCIBLE_TRY(MakeDirectories(folder));
   const std::string stem = request.report.stem().string();
-  std::vector<std::string> words = RunnerPrefix(workspace, request.target->device,
-                                                request.target->limits.job_limit_ms,
-                                                request.priority);
+  std::vector<std::string> words = RunnerPrefix(
+      workspace, request.target->device, request.target->limits.job_limit_ms, request.priority);
   words.insert(words.end(), {(workspace.programs / "crucible_check").string(), request.op,
                              "--target", request.target->file.string()});
   const auto add_arm = [&](const char* option, const Arm& arm) -> Result<> {
@@ -134,7 +141,8 @@ Result<JudgeReport> RunJudge(const Workspace& workspace, const JudgeRequest& req
   if (request.baseline) CRUCIBLE_TRY(add_arm("--baseline", *request.baseline));
   CRUCIBLE_TRY(add_arm("--candidate", request.candidate));
   if (!request.cases.empty())
-    words.insert(words.end(), {request.op == "gate" ? "--claims" : "--cases", Joined(request.cases)});
+    words.insert(words.end(),
+                 {request.op == "gate" ? "--claims" : "--cases", Joined(request.cases)});
   if (!request.rule.empty()) words.insert(words.end(), {"--rule", request.rule});
   if (!request.level.empty()) words.insert(words.end(), {"--level", request.level});
   if (request.peers) words.push_back("--peers");

@@ -19,18 +19,18 @@
 namespace crucible {
 
 struct JudgeRequest {
-  std::string op;                        // check | compare | ratchet | gate | measure | exploits
+  std::string op;  // check | compare | ratchet | gate | measure | exploits
   const Target* target = nullptr;
   std::optional<Arm> baseline;
   Arm candidate;
-  std::vector<std::string> cases;        // compared or measured; the claims of a gate
-  std::string rule;                      // compare: claim | screen | confirm
-  std::string level;                     // check: quick | full
+  std::vector<std::string> cases;  // compared or measured; the claims of a gate
+  std::string rule;                // compare: claim | screen | confirm
+  std::string level;               // check: quick | full
   bool peers = false;
-  bool checked_already = false;          // compare: leave out the quick check
-  std::string priority = "normal";       // of the job in the device's queue
-  std::filesystem::path report;          // where the JSON answer is kept
-  std::filesystem::path log;             // the judge's progress is appended here
+  bool checked_already = false;     // compare: leave out the quick check
+  std::string priority = "normal";  // of the job in the device's queue
+  std::filesystem::path report;     // where the JSON answer is kept
+  std::filesystem::path log;        // the judge's progress is appended here
   std::map<std::string, std::string> environment;
 };
 
@@ -45,10 +45,10 @@ struct JudgeReport {
   std::vector<CaseResult> cases;
   std::vector<PeerTime> peers;
   std::map<std::string, std::string> conditions;
-  std::map<std::string, double> margins;   // worst scaled residual by gate over all checks
-  std::string first_failed_check;          // "dense n=33: eigen 1e9 > 200"
-  std::string job;                         // the device job it ran as
-  std::vector<Evidence> evidence;          // the report and the job
+  std::map<std::string, double> margins;  // worst scaled residual by gate over all checks
+  std::string first_failed_check;         // "dense n=33: eigen 1e9 > 200"
+  std::string job;                        // the device job it ran as
+  std::vector<Evidence> evidence;         // the report and the job
   std::int64_t wall_ms = 0;
 
   // The median ratio over the given cases, geometric mean; nothing when one was not measured.

@@ -125,7 +125,8 @@ Result<MergeOutcome> Repository::Merge(const std::string& onto, const std::strin
   git_merge_options options = GIT_MERGE_OPTIONS_INIT;
   int code = git_merge_commits(index.Out(), repository, ours.get(), theirs.get(), &options);
   if (code < 0) return GitFail("merge", commit + " onto " + onto, code);
-  if (git_index_has_conflicts(index.get()) != 0) return MergeOutcome{"", ConflictPaths(index.get())};
+  if (git_index_has_conflicts(index.get()) != 0)
+    return MergeOutcome{"", ConflictPaths(index.get())};
   git_oid tree_id;
   code = git_index_write_tree_to(&tree_id, index.get(), repository);
   if (code < 0) return GitFail("write merged tree of", commit + " onto " + onto, code);
@@ -150,14 +151,14 @@ Result<> Repository::MoveMain(const std::string& expected, const std::string& co
     } else {
       notes += checkout.directory.string() + " has uncommitted changes (" + changed.front().path +
                (changed.size() > 1 ? ", …" : "") + "), so its files still show " +
-               expected.substr(0, 12) + "; bring them over with `git stash && git reset --hard && " +
-               "git stash pop`\n";
+               expected.substr(0, 12) +
+               "; bring them over with `git stash && git reset --hard && " + "git stash pop`\n";
     }
   }
   GitReference moved;
-  const int code = git_reference_create_matching(
-      moved.Out(), repository, impl_->MainRef().c_str(), git_commit_id(to.get()), /*force=*/1,
-      git_commit_id(from.get()), "crucible: merge");
+  const int code = git_reference_create_matching(moved.Out(), repository, impl_->MainRef().c_str(),
+                                                 git_commit_id(to.get()), /*force=*/1,
+                                                 git_commit_id(from.get()), "crucible: merge");
   if (code == GIT_EMODIFIED || code == GIT_ENOTFOUND)
     return Fail(ErrorKind::kConflict, "move " + impl_->main_branch + " to", commit,
                 "it is no longer at " + expected, "merge again onto its new tip");
@@ -167,8 +168,8 @@ Result<> Repository::MoveMain(const std::string& expected, const std::string& co
                        (impl_->common / (impl_->MainRef() + ".lock")).string());
   if (code < 0) return GitFail("move " + impl_->main_branch + " to", commit, code);
   for (const GitRepository& follower : followers)
-    if (const auto followed = FollowFiles(follower.get(), *git_commit_id(from.get()),
-                                          *git_commit_id(to.get()));
+    if (const auto followed =
+            FollowFiles(follower.get(), *git_commit_id(from.get()), *git_commit_id(to.get()));
         !followed)
       notes += followed.error().text + ", so its files still show " + expected.substr(0, 12) +
                "; bring them over with `git reset --hard`\n";

@@ -4,10 +4,9 @@
 #include <fmt/ranges.h>
 #include <sys/utsname.h>
 
-#include <nlohmann/json.hpp>
-
 #include "base/files.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/subprocess.h"
 #include "orchestrator/judge.h"
 

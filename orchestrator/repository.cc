@@ -63,8 +63,8 @@ Result<GitDiff> DiffOf(git_repository* repository, const std::string& from, cons
   git_diff_options options = GIT_DIFF_OPTIONS_INIT;
   options.flags = GIT_DIFF_INCLUDE_TYPECHANGE;
   GitDiff diff;
-  if (const int code = git_diff_tree_to_tree(diff.Out(), repository, from_tree.get(),
-                                             to_tree.get(), &options);
+  if (const int code =
+          git_diff_tree_to_tree(diff.Out(), repository, from_tree.get(), to_tree.get(), &options);
       code < 0)
     return GitFail("compare commits", from + " and " + to, code);
   return diff;
@@ -75,7 +75,8 @@ Result<GitDiff> DiffOf(git_repository* repository, const std::string& from, cons
 tl::unexpected<Error> GitFail(std::string_view action, std::string_view object, int code,
                               std::string_view next_step) {
   const git_error* last = git_error_last();
-  std::string cause = last != nullptr && last->message != nullptr ? last->message : "no reason given";
+  std::string cause =
+      last != nullptr && last->message != nullptr ? last->message : "no reason given";
   cause += " (libgit2 " + std::to_string(code) + ")";
   return Fail(KindOf(code, last != nullptr ? last->klass : 0), action, object, cause, next_step);
 }
@@ -144,7 +145,8 @@ bool Repository::is_bare() const { return impl_->bare; }
 Result<std::string> Repository::MainTip() {
   git_oid id;
   const std::string ref = impl_->MainRef();
-  if (const int code = git_reference_name_to_id(&id, impl_->repository.get(), ref.c_str()); code < 0)
+  if (const int code = git_reference_name_to_id(&id, impl_->repository.get(), ref.c_str());
+      code < 0)
     return GitFail("read branch", impl_->main_branch, code);
   return ToHex(id);
 }

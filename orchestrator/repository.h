@@ -18,34 +18,35 @@
 namespace crucible {
 
 struct MergeOutcome {
-  std::string commit;                    // the merge commit (or the commit itself: fast-forward); "" on conflict
-  std::vector<std::string> conflicts;    // paths, when it does not merge
+  std::string commit;  // the merge commit (or the commit itself: fast-forward); "" on conflict
+  std::vector<std::string> conflicts;  // paths, when it does not merge
 };
 
 struct ChangedPath {
   std::string path;
-  char status = 'M';                     // A added, M modified, D deleted, R renamed, T type changed
+  char status = 'M';  // A added, M modified, D deleted, R renamed, T type changed
 };
 
 class Repository {
  public:
   // `start` lies in the repository (a worktree of it, or bare). kNotFound outside one; kUsage with
   // the safe.directory advice on one of a foreign owner, or without a commit on `main_branch`.
-  static Result<Repository> Open(const std::filesystem::path& start, const std::string& main_branch = "main");
+  static Result<Repository> Open(const std::filesystem::path& start,
+                                 const std::string& main_branch = "main");
   Repository(Repository&&) noexcept;
   Repository& operator=(Repository&&) noexcept;
   ~Repository();
 
-  const std::filesystem::path& common_directory() const;   // absolute
+  const std::filesystem::path& common_directory() const;  // absolute
   bool is_bare() const;
 
-  Result<std::string> MainTip();                           // commit id, 40 hex digits
+  Result<std::string> MainTip();                             // commit id, 40 hex digits
   Result<std::string> Resolve(const std::string& revision);  // any revision -> commit id
   // Hash of the sub-trees/blobs at `paths` (relative; missing ones count as such) in a commit: the
   // kernel generation of those shapes.
   Result<std::string> TreeHash(const std::string& commit, const std::vector<std::string>& paths);
-  // Every file at or below `path` (a trailing '/' is fine) with its blob id, in order of the path; nothing when
-  // the path is not there.
+  // Every file at or below `path` (a trailing '/' is fine) with its blob id, in order of the path;
+  // nothing when the path is not there.
   Result<std::vector<std::pair<std::string, std::string>>> ListFiles(const std::string& commit,
                                                                      const std::string& path);
   Result<std::string> ReadFileAt(const std::string& commit, const std::string& path);
@@ -55,8 +56,8 @@ class Repository {
   // do not count). Empty: clean, or nobody has main checked out.
   Result<std::vector<std::string>> DirtyPathsOfMain();
 
-  // A new worktree at `directory` with a new branch off `commit`. A left-over branch or directory of
-  // that name is an error (kConflict); on failure nothing stays behind.
+  // A new worktree at `directory` with a new branch off `commit`. A left-over branch or directory
+  // of that name is an error (kConflict); on failure nothing stays behind.
   Result<> AddWorktree(const std::string& name, const std::filesystem::path& directory,
                        const std::string& branch, const std::string& commit);
   // The detached integration worktree: made when missing, else hard-reset to `commit` and cleaned
@@ -66,9 +67,12 @@ class Repository {
   // Removes directory, administrative files and (if given) the branch; what is missing is fine.
   Result<> RemoveWorktree(const std::string& name, const std::filesystem::path& directory,
                           const std::string& branch);
-  struct WorktreeInfo { std::string name; std::filesystem::path directory; };
+  struct WorktreeInfo {
+    std::string name;
+    std::filesystem::path directory;
+  };
   Result<std::vector<WorktreeInfo>> Worktrees();
-  Result<std::vector<std::string>> Branches(const std::string& prefix);   // short names
+  Result<std::vector<std::string>> Branches(const std::string& prefix);  // short names
   Result<> DeleteBranch(const std::string& branch);
 
   // In a worktree directory: commits everything changed there (tracked and untracked, not ignored).
@@ -81,15 +85,18 @@ class Repository {
   Result<std::vector<ChangedPath>> ChangedPaths(const std::string& from, const std::string& to);
   // Paths changed in a worktree against its HEAD, untracked ones too (ignored ones not).
   Result<std::vector<ChangedPath>> WorktreeChanges(const std::filesystem::path& worktree);
-  Result<std::string> DiffText(const std::string& from, const std::string& to, std::size_t max_bytes);
+  Result<std::string> DiffText(const std::string& from, const std::string& to,
+                               std::size_t max_bytes);
 
   // Merges `commit` onto `onto` in memory and writes the merge commit (no ref moves). A commit that
   // already descends from `onto` still gets a merge commit, so history shows each mission.
   Result<MergeOutcome> Merge(const std::string& onto, const std::string& commit,
                              const std::string& message, const std::string& author);
   // Compare-and-swap: main goes from `expected` to `commit`, else kConflict. If a checkout has main
-  // checked out and is clean, its files follow; if not clean they are left alone and `note` says so.
-  Result<> MoveMain(const std::string& expected, const std::string& commit, std::string* note = nullptr);
+  // checked out and is clean, its files follow; if not clean they are left alone and `note` says
+  // so.
+  Result<> MoveMain(const std::string& expected, const std::string& commit,
+                    std::string* note = nullptr);
 
  private:
   struct Impl;

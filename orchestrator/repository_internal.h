@@ -27,11 +27,12 @@ using GitStatusList = GitHandle<git_status_list, git_status_list_free>;
 using GitSignature = GitHandle<git_signature, git_signature_free>;
 using GitWorktree = GitHandle<git_worktree, git_worktree_free>;
 using GitBranchIterator = GitHandle<git_branch_iterator, git_branch_iterator_free>;
-using GitConflictIterator = GitHandle<git_index_conflict_iterator, git_index_conflict_iterator_free>;
+using GitConflictIterator =
+    GitHandle<git_index_conflict_iterator, git_index_conflict_iterator_free>;
 
 struct Repository::Impl {
-  GitRepository repository;       // the main one, never a linked worktree
-  std::filesystem::path common;   // absolute, no trailing '/'
+  GitRepository repository;      // the main one, never a linked worktree
+  std::filesystem::path common;  // absolute, no trailing '/'
   std::string main_branch;
   bool bare = false;
 

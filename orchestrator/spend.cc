@@ -4,10 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/json.h"
 
 namespace crucible {
 namespace {

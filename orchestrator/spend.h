@@ -16,7 +16,7 @@ namespace crucible {
 
 struct Spend {
   std::int64_t turns = 0;
-  std::int64_t tokens = 0;             // without those read from a provider's cache
+  std::int64_t tokens = 0;  // without those read from a provider's cache
   double usd = 0, device_seconds = 0;
   Spend& operator+=(const Spend& other);
   bool empty() const { return turns == 0 && tokens == 0 && usd == 0 && device_seconds == 0; }

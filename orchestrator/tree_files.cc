@@ -7,7 +7,7 @@ namespace crucible {
 namespace {
 
 struct Listing {
-  std::string path;   // wanted, without a trailing '/'
+  std::string path;  // wanted, without a trailing '/'
   std::vector<std::pair<std::string, std::string>> files;
 };
 
@@ -19,7 +19,7 @@ int Collect(const char* root, const git_tree_entry* entry, void* payload) {
   const bool below = wanted.empty() || path == wanted || path.starts_with(wanted + "/");
   if (git_tree_entry_type(entry) == GIT_OBJECT_TREE) {
     const bool on_the_way = below || wanted.starts_with(path + "/");
-    return on_the_way ? 0 : 1;   // 1: skip this folder
+    return on_the_way ? 0 : 1;  // 1: skip this folder
   }
   if (below) listing->files.emplace_back(path, ToHex(*git_tree_entry_id(entry)));
   return 0;

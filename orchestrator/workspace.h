@@ -2,8 +2,8 @@
 //
 //   .crucible/log.sqlite            the results log
 //   .crucible/campaigns/NAME/       campaign.toml, target.toml (frozen at the launch), campaign.log
-//   .crucible/missions/ID/          mission.md, mission.json, result.json, agent.log, reports, builds
-//   .crucible/worktrees/ID          the mission's worktree; `integration` is the merge's
+//   .crucible/missions/ID/          mission.md, mission.json, result.json, agent.log, reports,
+//   builds .crucible/worktrees/ID          the mission's worktree; `integration` is the merge's
 //   .crucible/checkouts/COMMIT      detached checkouts of commits of main (baselines, harnesses)
 //   .crucible/builds/KEY            built baselines by source hash
 #pragma once
@@ -22,13 +22,17 @@ struct Workspace {
   std::filesystem::path programs;  // build/bin: the judge, gpu_run and crucible itself
 
   std::filesystem::path LogFile() const { return home / "log.sqlite"; }
-  std::filesystem::path Campaign(const std::string& name) const { return home / "campaigns" / name; }
+  std::filesystem::path Campaign(const std::string& name) const {
+    return home / "campaigns" / name;
+  }
   std::filesystem::path Mission(const std::string& id) const { return home / "missions" / id; }
   std::filesystem::path Worktree(const std::string& id) const { return home / "worktrees" / id; }
   std::filesystem::path Checkout(const std::string& commit) const {
     return home / "checkouts" / commit.substr(0, 12);
   }
   std::filesystem::path Builds() const { return home / "builds"; }
+  // Locked while a checkout or a build of a commit of main is made.
+  std::filesystem::path BaselineLock() const { return home / "baseline.lock"; }
 
   // The environment of every child of a mission: where the state is, whose work this is, and the
   // nonce of the orchestrator's run, by which a later run finds and ends what a killed one left.

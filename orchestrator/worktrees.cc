@@ -140,8 +140,8 @@ Result<std::vector<ChangedPath>> StatusOf(git_repository* repository, bool track
     char letter = !in_head ? 'A' : !in_worktree ? 'D' : 'M';
     const unsigned type_change = GIT_STATUS_INDEX_TYPECHANGE | GIT_STATUS_WT_TYPECHANGE;
     if (letter == 'M' && (status & type_change) != 0) letter = 'T';
-    changed.push_back({delta->new_file.path != nullptr ? delta->new_file.path
-                                                       : delta->old_file.path, letter});
+    changed.push_back(
+        {delta->new_file.path != nullptr ? delta->new_file.path : delta->old_file.path, letter});
   }
   std::sort(changed.begin(), changed.end(),
             [](const ChangedPath& a, const ChangedPath& b) { return a.path < b.path; });
@@ -203,8 +203,9 @@ Result<> Repository::CheckoutDetached(const std::string& name, const fs::path& d
   }
   const int code = git_repository_set_head_detached(worktree->get(), git_commit_id(found.get()));
   if (code < 0) return GitFail("detach worktree", directory.string(), code);
-  if (!usable) CRUCIBLE_TRY(DeleteBranch("crucible/detached-" + name));
-  return ResetTo(worktree->get(), directory, ToHex(*git_commit_id(found.get())), /*ignored_too=*/true);
+  CRUCIBLE_TRY(DeleteBranch("crucible/detached-" + name));  // of a process that died here, too
+  return ResetTo(worktree->get(), directory, ToHex(*git_commit_id(found.get())),
+                 /*ignored_too=*/true);
 }
 
 Result<> Repository::RemoveWorktree(const std::string& name, const fs::path& directory,

@@ -13,9 +13,9 @@ namespace crucible {
 using Conditions = std::map<std::string, std::string>;
 
 // Field names in use: "compiler", "driver", "device" (GPU or CPU model), "clock" (pinned, unlocked,
-// unknown), "kernel_generation" (hash of the kernel's sources for the shapes, *as measured against*:
-// the base, not the candidate), "protocol", "harness", "threads", "margins". Others are kept and
-// shown, but their change is no reason for a retest ("host", "seed", "kernel").
+// unknown), "kernel_generation" (hash of the kernel's sources for the shapes, *as measured
+// against*: the base, not the candidate), "protocol", "harness", "threads", "margins". Others are
+// kept and shown, but their change is no reason for a retest ("host", "seed", "kernel").
 bool MattersForRetest(const std::string& field);
 
 struct ChangedCondition {

@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 
 namespace crucible {
 namespace {
@@ -119,12 +120,17 @@ Result<Entry> EntryFromJson(const json& object) {
                   "kinds: win, loss, null, inconclusive, refused, crashed, note, floor");
     entry.kind = *known;
     object.at("time_ms").get_to(entry.time_ms);
-    for (const auto& [name, field] :
-         {std::pair{"target", &entry.target}, {"campaign", &entry.campaign},
-          {"mission", &entry.mission}, {"author", &entry.author}, {"flavour", &entry.flavour},
-          {"mechanism", &entry.mechanism}, {"hypothesis", &entry.hypothesis},
-          {"summary", &entry.summary}, {"reason", &entry.reason},
-          {"supersedes", &entry.supersedes}, {"split_from", &entry.split_from}})
+    for (const auto& [name, field] : {std::pair{"target", &entry.target},
+                                      {"campaign", &entry.campaign},
+                                      {"mission", &entry.mission},
+                                      {"author", &entry.author},
+                                      {"flavour", &entry.flavour},
+                                      {"mechanism", &entry.mechanism},
+                                      {"hypothesis", &entry.hypothesis},
+                                      {"summary", &entry.summary},
+                                      {"reason", &entry.reason},
+                                      {"supersedes", &entry.supersedes},
+                                      {"split_from", &entry.split_from}})
       Get(object, name, field);
     if (const auto change = object.find("change"); change != object.end())
       entry.change = change->is_string() ? change->get<std::string>() : change->dump();

@@ -26,14 +26,14 @@ enum class EntryKind {
   kFloor,         // a limit that a case cannot beat, with what it was computed from
 };
 
-std::string_view ToText(EntryKind kind);                       // "win", "loss", …
+std::string_view ToText(EntryKind kind);  // "win", "loss", …
 std::optional<EntryKind> EntryKindFromText(std::string_view text);
 
 // What was measured on one case. Times in microseconds; ratio = after / before.
 struct CaseResult {
-  std::string name;                    // "n176"
-  std::string role = "claim";          // claim | ratchet | measure
-  std::string verdict;                 // accepted, rejected, no_difference, inconclusive, …
+  std::string name;            // "n176"
+  std::string role = "claim";  // claim | ratchet | measure
+  std::string verdict;         // accepted, rejected, no_difference, inconclusive, …
   std::optional<double> before_us, after_us;
   std::optional<double> ratio, ratio_low, ratio_high;
   std::optional<std::int64_t> rounds;
@@ -47,26 +47,26 @@ struct Evidence {
 };
 
 struct Entry {
-  std::int64_t id = 0;        // row number in this log, set by the store; not exported identity
-  std::string key;            // globally unique and stable: what export, import and citations use
+  std::int64_t id = 0;  // row number in this log, set by the store; not exported identity
+  std::string key;      // globally unique and stable: what export, import and citations use
   EntryKind kind = EntryKind::kNote;
-  std::int64_t time_ms = 0;   // Unix milliseconds, UTC
+  std::int64_t time_ms = 0;  // Unix milliseconds, UTC
   std::string target, campaign, mission;
-  std::string author;         // "proposer", "orchestrator", "user:NAME", "agent:MODEL"
-  std::string flavour;        // kernel, explorer, precision, simplifier, scout, proposer; or empty
-  std::string mechanism;      // what it changes physically, short and reusable: "panel width"
-  std::string hypothesis;     // what was expected and why
-  std::string summary;        // what happened, with the numbers, in a sentence
-  std::string reason;         // why it was decided so
-  std::string change;         // JSON object text: {"small.panel_width": [1, 8]} or {"diff": "…"}
+  std::string author;      // "proposer", "orchestrator", "user:NAME", "agent:MODEL"
+  std::string flavour;     // kernel, explorer, precision, simplifier, scout, proposer; or empty
+  std::string mechanism;   // what it changes physically, short and reusable: "panel width"
+  std::string hypothesis;  // what was expected and why
+  std::string summary;     // what happened, with the numbers, in a sentence
+  std::string reason;      // why it was decided so
+  std::string change;      // JSON object text: {"small.panel_width": [1, 8]} or {"diff": "…"}
   std::vector<CaseResult> cases;
   std::map<std::string, std::string> conditions;  // see conditions.h
   std::vector<Evidence> evidence;
-  std::map<std::string, double> margins;          // worst scaled residual by gate
-  bool landed = false;        // its commit is on main
-  std::string supersedes;     // key of the entry this one replaces
-  std::string split_from;     // key of the conflated entry this one is a part of
-  bool conflated = false;     // marked: it changed two things at once
+  std::map<std::string, double> margins;  // worst scaled residual by gate
+  bool landed = false;                    // its commit is on main
+  std::string supersedes;                 // key of the entry this one replaces
+  std::string split_from;                 // key of the conflated entry this one is a part of
+  bool conflated = false;                 // marked: it changed two things at once
 };
 
 nlohmann::json ToJson(const Entry& entry);

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "base/json.h"
 #include "results_log/store_impl.h"
 
 namespace crucible {
@@ -38,10 +38,11 @@ void PutOptional(json* object, const char* name, const std::optional<T>& value) 
 }
 
 json LineOf(const CampaignRow& row) {
-  json line = {{"type", "campaign"},     {"name", row.name},   {"target", row.target},
-               {"file", row.file},       {"state", row.state}, {"settings", Embedded(row.settings)},
-               {"phase", row.phase},     {"message", row.message}, {"started_ms", row.started_ms},
-               {"base_commit", row.base_commit}};
+  json line = {{"type", "campaign"},           {"name", row.name},
+               {"target", row.target},         {"file", row.file},
+               {"state", row.state},           {"settings", Embedded(row.settings)},
+               {"phase", row.phase},           {"message", row.message},
+               {"started_ms", row.started_ms}, {"base_commit", row.base_commit}};
   PutOptional(&line, "ended_ms", row.ended_ms);
   PutOptional(&line, "deadline_ms", row.deadline_ms);
   return line;
@@ -119,10 +120,16 @@ MissionRow MissionFrom(const json& line) {
 }
 
 json LineOf(const Point& point) {
-  json line = {{"type", "point"},         {"target", point.target}, {"case", point.case_name},
-               {"kind", point.kind},      {"name", point.name},     {"time_ms", point.time_ms},
-               {"median_us", point.median_us}, {"record", point.record},
-               {"entry", point.entry_key},    {"conditions", Embedded(point.conditions)}};
+  json line = {{"type", "point"},
+               {"target", point.target},
+               {"case", point.case_name},
+               {"kind", point.kind},
+               {"name", point.name},
+               {"time_ms", point.time_ms},
+               {"median_us", point.median_us},
+               {"record", point.record},
+               {"entry", point.entry_key},
+               {"conditions", Embedded(point.conditions)}};
   PutOptional(&line, "low_us", point.low_us);
   PutOptional(&line, "high_us", point.high_us);
   return line;
@@ -145,11 +152,12 @@ Point PointFrom(const json& line) {
 }
 
 json LineOf(const Event& event) {
-  return {{"type", "event"},           {"time_ms", event.time_ms}, {"campaign", event.campaign},
+  return {{"type", "event"},          {"time_ms", event.time_ms}, {"campaign", event.campaign},
           {"mission", event.mission}, {"kind", event.kind},       {"text", event.text}};
 }
 
-// Bytes that are no UTF-8 (a compiler's words, cut in the middle) become U+FFFD: JSON has no others.
+// Bytes that are no UTF-8 (a compiler's words, cut in the middle) become U+FFFD: JSON has no
+// others.
 std::string Dumped(const json& line) {
   return line.dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -238,11 +246,12 @@ class Importer {
   Result<> AddEvent(const json& line) {
     std::string mission = line.value("mission", "");
     Rename(line.at("campaign"), &mission);
-    CRUCIBLE_ASSIGN(Statement row,
-                    database_->Prepare(
-                        "INSERT INTO events (time_ms, campaign, mission, kind, text) SELECT ?1, ?2, "
-                        "?3, ?4, ?5 WHERE NOT EXISTS (SELECT 1 FROM events WHERE time_ms = ?1 AND "
-                        "campaign = ?2 AND mission = ?3 AND kind = ?4 AND text = ?5)"));
+    CRUCIBLE_ASSIGN(
+        Statement row,
+        database_->Prepare(
+            "INSERT INTO events (time_ms, campaign, mission, kind, text) SELECT ?1, ?2, "
+            "?3, ?4, ?5 WHERE NOT EXISTS (SELECT 1 FROM events WHERE time_ms = ?1 AND "
+            "campaign = ?2 AND mission = ?3 AND kind = ?4 AND text = ?5)"));
     row.Bind(line.at("time_ms").get<std::int64_t>()).Bind(line.at("campaign").get<std::string>());
     row.Bind(mission).Bind(line.at("kind").get<std::string>());
     row.Bind(line.at("text").get<std::string>());
@@ -318,9 +327,8 @@ Result<ImportSummary> ImportLines(Store* store, std::string_view text, const std
                   "mend that line; nothing was imported");
     }
   }
-  std::stable_sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) {
-    return Rank(a.second) < Rank(b.second);
-  });
+  std::stable_sort(lines.begin(), lines.end(),
+                   [](const auto& a, const auto& b) { return Rank(a.second) < Rank(b.second); });
   Importer importer(store, store->impl_.get());
   CRUCIBLE_TRY(store->InTransaction([&]() -> Result<> {
     for (const auto& [number, line] : lines) {

@@ -8,8 +8,7 @@ namespace crucible {
 namespace {
 
 bool SameExperiment(const Entry& one, const Entry& other) {
-  if (one.target != other.target || one.mechanism != other.mechanism ||
-      one.change != other.change)
+  if (one.target != other.target || one.mechanism != other.mechanism || one.change != other.change)
     return false;
   std::vector<std::string> names;
   for (const CaseResult& result : other.cases) names.push_back(result.name);
@@ -65,7 +64,8 @@ std::vector<Retest> FindRetests(const std::vector<Entry>& entries,
 std::string Describe(const std::vector<ChangedCondition>& changed) {
   std::string text;
   for (const ChangedCondition& item : changed)
-    text += fmt::format("{}{}: {} -> {}", text.empty() ? "" : "; ", item.field, item.then, item.now);
+    text +=
+        fmt::format("{}{}: {} -> {}", text.empty() ? "" : "; ", item.field, item.then, item.now);
   return text;
 }
 
@@ -84,9 +84,8 @@ Conditions ConditionsFromLog(const std::vector<Entry>& entries,
   if (now.empty() && newest != nullptr) now = newest->conditions;
   now.erase("kernel_generation");
   if (generation != nullptr)
-    now["kernel_generation"] = generation->landed
-                                   ? "after " + generation->key
-                                   : generation->conditions.at("kernel_generation");
+    now["kernel_generation"] = generation->landed ? "after " + generation->key
+                                                  : generation->conditions.at("kernel_generation");
   return now;
 }
 

@@ -24,7 +24,8 @@ class Statement {
     return statement;
   }
   Statement(Statement&& other) noexcept
-      : database_(other.database_), handle_(std::exchange(other.handle_, nullptr)),
+      : database_(other.database_),
+        handle_(std::exchange(other.handle_, nullptr)),
         next_(other.next_) {}
   Statement& operator=(Statement&& other) noexcept {
     std::swap(database_, other.database_);
@@ -72,9 +73,9 @@ class Statement {
 
   std::string Text(int column) const {
     const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(handle_, column));
-    return text == nullptr ? std::string()
-                           : std::string(text, static_cast<std::size_t>(
-                                                   sqlite3_column_bytes(handle_, column)));
+    return text == nullptr
+               ? std::string()
+               : std::string(text, static_cast<std::size_t>(sqlite3_column_bytes(handle_, column)));
   }
   std::int64_t Integer(int column) const { return sqlite3_column_int64(handle_, column); }
   double Real(int column) const { return sqlite3_column_double(handle_, column); }
@@ -98,9 +99,9 @@ class Statement {
     if (code == SQLITE_BUSY) next = "another process is writing; run the command again";
     if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT)
       next = "it is no results log; move it away or name another with --log";
-    const ErrorKind kind =
-        code == SQLITE_NOTADB ? ErrorKind::kUsage
-                              : (code == SQLITE_BUSY ? ErrorKind::kConflict : ErrorKind::kIo);
+    const ErrorKind kind = code == SQLITE_NOTADB
+                               ? ErrorKind::kUsage
+                               : (code == SQLITE_BUSY ? ErrorKind::kConflict : ErrorKind::kIo);
     return Fail(kind, action, std::string("results log ") + (file == nullptr ? "" : file),
                 sqlite3_errmsg(database_), next);
   }

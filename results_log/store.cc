@@ -3,10 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "base/files.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "results_log/schema_text.h"
 #include "results_log/store_impl.h"
 
@@ -43,17 +42,17 @@ Entry ReadEntry(const Statement& row) {
   entry.key = row.Text(column++);
   entry.kind = EntryKindFromText(row.Text(column++)).value_or(EntryKind::kNote);
   entry.time_ms = row.Integer(column++);
-  for (std::string* field : {&entry.target, &entry.campaign, &entry.mission, &entry.author,
-                             &entry.flavour, &entry.mechanism, &entry.hypothesis, &entry.summary,
-                             &entry.reason, &entry.change})
+  for (std::string* field :
+       {&entry.target, &entry.campaign, &entry.mission, &entry.author, &entry.flavour,
+        &entry.mechanism, &entry.hypothesis, &entry.summary, &entry.reason, &entry.change})
     *field = row.Text(column++);
   const json conditions = json::parse(row.Text(column++), nullptr, false);
   if (conditions.is_object()) conditions.get_to(entry.conditions);
   const json evidence = json::parse(row.Text(column++), nullptr, false);
   if (evidence.is_array())
     for (const json& item : evidence)
-      entry.evidence.push_back({item.value("kind", ""), item.value("ref", ""),
-                                item.value("sha256", "")});
+      entry.evidence.push_back(
+          {item.value("kind", ""), item.value("ref", ""), item.value("sha256", "")});
   const json margins = json::parse(row.Text(column++), nullptr, false);
   if (margins.is_object()) margins.get_to(entry.margins);
   entry.landed = row.Integer(column++) != 0;
@@ -116,15 +115,16 @@ Where WhereOf(const EntryFilter& filter) {
   where.Equal("mechanism", filter.mechanism);
   where.Equal("author", filter.author);
   if (!filter.text.empty())
-    where.Add("instr(lower(mechanism || ' ' || hypothesis || ' ' || summary || ' ' || reason), "
-              "lower(?)) > 0",
-              {filter.text});
-  if (filter.since_ms)
-    where.Add(fmt::format("time_ms >= {}", *filter.since_ms), {});
+    where.Add(
+        "instr(lower(mechanism || ' ' || hypothesis || ' ' || summary || ' ' || reason), "
+        "lower(?)) > 0",
+        {filter.text});
+  if (filter.since_ms) where.Add(fmt::format("time_ms >= {}", *filter.since_ms), {});
   if (!filter.superseded)
-    where.Add("key NOT IN (SELECT supersedes FROM entries WHERE supersedes != '') AND key NOT IN "
-              "(SELECT split_from FROM entries WHERE split_from != '')",
-              {});
+    where.Add(
+        "key NOT IN (SELECT supersedes FROM entries WHERE supersedes != '') AND key NOT IN "
+        "(SELECT split_from FROM entries WHERE split_from != '')",
+        {});
   return where;
 }
 
@@ -225,8 +225,8 @@ Result<std::int64_t> Store::AddEntry(const Entry& given, bool* fresh) {
     id = sqlite3_last_insert_rowid(impl_->database);
     for (std::size_t i = 0; i < entry.cases.size(); ++i) {
       const CaseResult& result = entry.cases[i];
-      CRUCIBLE_ASSIGN(Statement item, impl_->Prepare("INSERT INTO entry_cases VALUES (" + Marks(11) +
-                                                     ")"));
+      CRUCIBLE_ASSIGN(Statement item,
+                      impl_->Prepare("INSERT INTO entry_cases VALUES (" + Marks(11) + ")"));
       item.Bind(id).Bind(static_cast<std::int64_t>(i)).Bind(result.name).Bind(result.role);
       item.Bind(result.verdict).Bind(result.before_us).Bind(result.after_us).Bind(result.ratio);
       item.Bind(result.ratio_low).Bind(result.ratio_high).Bind(result.rounds);
@@ -253,21 +253,21 @@ Result<int> Store::AddEntries(const std::vector<Entry>& entries) {
 Result<Entry> Store::FindEntry(const std::string& key_or_id) {
   const bool numbered = key_or_id.size() > 1 && key_or_id[0] == 'e' &&
                         key_or_id.find_first_not_of("0123456789", 1) == std::string::npos;
-  const bool plain = !key_or_id.empty() &&
-                     key_or_id.find_first_not_of("0123456789") == std::string::npos;
-  CRUCIBLE_ASSIGN(Statement row,
-                  impl_->Prepare(fmt::format("SELECT {} FROM entries WHERE key = ?1 OR id = ?2 OR "
-                                             "(length(?1) >= 6 AND substr(key, 1, length(?1)) = ?1) "
-                                             "ORDER BY key = ?1 DESC, id LIMIT 2",
-                                             kEntryColumns)));
+  const bool plain =
+      !key_or_id.empty() && key_or_id.find_first_not_of("0123456789") == std::string::npos;
+  CRUCIBLE_ASSIGN(Statement row, impl_->Prepare(fmt::format(
+                                     "SELECT {} FROM entries WHERE key = ?1 OR id = ?2 OR "
+                                     "(length(?1) >= 6 AND substr(key, 1, length(?1)) = ?1) "
+                                     "ORDER BY key = ?1 DESC, id LIMIT 2",
+                                     kEntryColumns)));
   row.Bind(key_or_id);
-  row.Bind(numbered || plain ? static_cast<std::int64_t>(
-                                   std::strtoll(key_or_id.c_str() + (numbered ? 1 : 0), nullptr, 10))
+  row.Bind(numbered || plain ? static_cast<std::int64_t>(std::strtoll(
+                                   key_or_id.c_str() + (numbered ? 1 : 0), nullptr, 10))
                              : std::int64_t{-1});
   CRUCIBLE_ASSIGN(const bool there, row.Step());
   if (!there)
-    return Fail(ErrorKind::kNotFound, "find entry", key_or_id, "the log has none of that key or number",
-                "`crucible log query` lists them");
+    return Fail(ErrorKind::kNotFound, "find entry", key_or_id,
+                "the log has none of that key or number", "`crucible log query` lists them");
   Entry entry = ReadEntry(row);
   CRUCIBLE_TRY(ReadCases(impl_->database, &entry));
   return entry;
@@ -275,12 +275,11 @@ Result<Entry> Store::FindEntry(const std::string& key_or_id) {
 
 Result<std::vector<Entry>> Store::QueryEntries(const EntryFilter& filter) {
   const Where where = WhereOf(filter);
-  CRUCIBLE_ASSIGN(
-      Statement rows,
-      impl_->Prepare(fmt::format("SELECT {} FROM entries{} ORDER BY {}", kEntryColumns, where.sql,
-                                 filter.limit > 0
-                                     ? fmt::format("time_ms DESC, id DESC LIMIT {}", filter.limit)
-                                     : std::string("time_ms, id"))));
+  CRUCIBLE_ASSIGN(Statement rows,
+                  impl_->Prepare(fmt::format(
+                      "SELECT {} FROM entries{} ORDER BY {}", kEntryColumns, where.sql,
+                      filter.limit > 0 ? fmt::format("time_ms DESC, id DESC LIMIT {}", filter.limit)
+                                       : std::string("time_ms, id"))));
   for (const std::string& value : where.values) rows.Bind(value);
   std::vector<Entry> entries;
   for (;;) {

@@ -1,9 +1,10 @@
 // store.h: the results log on disk.
 //
 // SQLite in WAL mode: many readers, one writer at a time, from any process (each write is one
-// immediate transaction that waits for the other; 10 s busy timeout). An entry is identified by its key, and
-// adding the same key twice is one entry, so a step that is repeated after a crash doubles nothing.
-// A Store is used by one thread at a time. Every method returns the database's own words on failure.
+// immediate transaction that waits for the other; 10 s busy timeout). An entry is identified by its
+// key, and adding the same key twice is one entry, so a step that is repeated after a crash doubles
+// nothing. A Store is used by one thread at a time. Every method returns the database's own words
+// on failure.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +23,13 @@ namespace crucible {
 struct ImportSummary;
 
 struct EntryFilter {
-  std::vector<std::string> cases;          // any of them; empty: all
+  std::vector<std::string> cases;  // any of them; empty: all
   std::vector<EntryKind> kinds;
   std::string target, campaign, mission, mechanism, author;  // exact; empty: any
-  std::string text;                        // substring of mechanism, hypothesis, summary, reason
+  std::string text;  // substring of mechanism, hypothesis, summary, reason
   std::optional<std::int64_t> since_ms;
-  bool superseded = true;                  // false: leave out entries that another supersedes
-  int limit = 0;                           // newest first when > 0, else oldest first, all
+  bool superseded = true;  // false: leave out entries that another supersedes
+  int limit = 0;           // newest first when > 0, else oldest first, all
 };
 
 struct CampaignRow {
@@ -80,38 +81,40 @@ class Store {
   Store& operator=(Store&&) noexcept;
   ~Store();
 
-  // Adds the entry, or finds the one with the same key. Returns its id. An empty key gets a new one.
-  // `fresh` (if given) is whether it was new.
+  // Adds the entry, or finds the one with the same key. Returns its id. An empty key gets a new
+  // one. `fresh` (if given) is whether it was new.
   Result<std::int64_t> AddEntry(const Entry& entry, bool* fresh = nullptr);
   // The same for many in one transaction: all or none.
   Result<int> AddEntries(const std::vector<Entry>& entries);  // how many were new
-  Result<Entry> FindEntry(const std::string& key_or_id);       // "e12" and "12" are ids; key prefix >= 6
+  Result<Entry> FindEntry(const std::string& key_or_id);  // "e12" and "12" are ids; key prefix >= 6
   Result<std::vector<Entry>> QueryEntries(const EntryFilter& filter);
   Result<> MarkLanded(const std::string& key);
   Result<> MarkConflated(const std::string& key, bool conflated);
 
-  Result<> PutCampaign(const CampaignRow& row);                // insert or replace
+  Result<> PutCampaign(const CampaignRow& row);  // insert or replace
   Result<std::optional<CampaignRow>> FindCampaign(const std::string& name);
-  Result<std::vector<CampaignRow>> Campaigns();                // newest first
+  Result<std::vector<CampaignRow>> Campaigns();  // newest first
   // Changes the state only where it is `from`; false when it was not.
-  Result<bool> MoveCampaign(const std::string& name, const std::string& from, const std::string& to);
-  Result<> SetCampaignPhase(const std::string& name, const std::string& phase, const std::string& message);
+  Result<bool> MoveCampaign(const std::string& name, const std::string& from,
+                            const std::string& to);
+  Result<> SetCampaignPhase(const std::string& name, const std::string& phase,
+                            const std::string& message);
 
-  Result<std::string> AddMission(MissionRow row);              // gives it the next id m1, m2, …
-  Result<> PutMission(const MissionRow& row);                  // replaces the row of that id
+  Result<std::string> AddMission(MissionRow row);  // gives it the next id m1, m2, …
+  Result<> PutMission(const MissionRow& row);      // replaces the row of that id
   Result<std::optional<MissionRow>> FindMission(const std::string& id);
   Result<std::vector<MissionRow>> Missions(const std::string& campaign);  // "" : all; oldest first
 
-  Result<> AddPoints(const std::vector<Point>& points);        // duplicates are ignored
+  Result<> AddPoints(const std::vector<Point>& points);          // duplicates are ignored
   Result<std::vector<Point>> Points(const std::string& target);  // oldest first
 
-  Result<> AddEvent(const std::string& campaign, const std::string& mission, const std::string& kind,
-                    const std::string& text);
+  Result<> AddEvent(const std::string& campaign, const std::string& mission,
+                    const std::string& kind, const std::string& text);
   Result<std::vector<Event>> Events(const std::string& campaign, std::int64_t after_id);
 
-  Result<std::vector<LoggedJob>> Jobs();                          // newest first; none without the table
+  Result<std::vector<LoggedJob>> Jobs();  // newest first; none without the table
 
-  Result<std::string> Meta(const std::string& name);           // "" when unset
+  Result<std::string> Meta(const std::string& name);  // "" when unset
   Result<> SetMeta(const std::string& name, const std::string& value);
 
   // Runs `work` in one immediate transaction: all of its writes, or none.
@@ -126,7 +129,7 @@ class Store {
  private:
   // The importer writes rows that no other caller may (an event with its own time).
   friend Result<ImportSummary> ImportLines(Store* store, std::string_view text,
-                                                  const std::string& name);
+                                           const std::string& name);
   explicit Store(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

@@ -23,13 +23,13 @@ struct Store::Impl {
     const bool foreign = code == SQLITE_NOTADB;
     return Fail(foreign ? ErrorKind::kUsage : ErrorKind::kIo, "use results log",
                 sqlite3_db_filename(database, "main"), cause,
-                foreign                ? "it is no results log: move it away or name another"
-                : code == SQLITE_BUSY  ? "another process is writing; run the command again"
-                                       : "check that disk's space and the file's permissions");
+                foreign               ? "it is no results log: move it away or name another"
+                : code == SQLITE_BUSY ? "another process is writing; run the command again"
+                                      : "check that disk's space and the file's permissions");
   }
 
   sqlite3* database;
-  int depth = 0;   // nested transactions are one
+  int depth = 0;  // nested transactions are one
 };
 
 }  // namespace crucible

@@ -1,7 +1,6 @@
 // store_rows.cc: campaigns, missions, points, events, meta.
-#include <nlohmann/json.hpp>
-
 #include "base/clock.h"
+#include "base/json.h"
 #include "results_log/store_impl.h"
 
 namespace crucible {
@@ -18,10 +17,18 @@ constexpr char kMissionColumns[] =
     "started_ms, ended_ms";
 
 CampaignRow ReadCampaign(const Statement& row) {
-  return {row.Text(0),  row.Text(1),    row.Text(2),
-          row.Text(3),  row.Text(4),    row.Text(5),
-          row.Integer(6), row.OptionalInteger(7), row.OptionalInteger(8),
-          row.Text(9),  row.Text(10),   row.Text(11)};
+  return {row.Text(0),
+          row.Text(1),
+          row.Text(2),
+          row.Text(3),
+          row.Text(4),
+          row.Text(5),
+          row.Integer(6),
+          row.OptionalInteger(7),
+          row.OptionalInteger(8),
+          row.Text(9),
+          row.Text(10),
+          row.Text(11)};
 }
 
 MissionRow ReadMission(const Statement& row) {
@@ -35,9 +42,9 @@ MissionRow ReadMission(const Statement& row) {
   const json cases = json::parse(row.Text(column++), nullptr, false);
   if (cases.is_array()) cases.get_to(mission.cases);
   for (std::string* field :
-       {&mission.settings, &mission.state, &mission.outcome, &mission.merge_outcome,
-        &mission.owner, &mission.branch, &mission.worktree, &mission.base_commit,
-        &mission.best_commit, &mission.merge_commit, &mission.report, &mission.spend})
+       {&mission.settings, &mission.state, &mission.outcome, &mission.merge_outcome, &mission.owner,
+        &mission.branch, &mission.worktree, &mission.base_commit, &mission.best_commit,
+        &mission.merge_commit, &mission.report, &mission.spend})
     *field = row.Text(column++);
   mission.planned_ms = row.Integer(column++);
   mission.started_ms = row.OptionalInteger(column++);
@@ -59,17 +66,17 @@ Result<> Store::PutCampaign(const CampaignRow& row) {
 }
 
 Result<std::optional<CampaignRow>> Store::FindCampaign(const std::string& name) {
-  CRUCIBLE_ASSIGN(Statement row, impl_->Prepare(fmt::format("SELECT {} FROM campaigns WHERE name = ?",
-                                                            kCampaignColumns)));
+  CRUCIBLE_ASSIGN(Statement row, impl_->Prepare(fmt::format(
+                                     "SELECT {} FROM campaigns WHERE name = ?", kCampaignColumns)));
   row.Bind(name);
   CRUCIBLE_ASSIGN(const bool there, row.Step());
   return there ? std::optional(ReadCampaign(row)) : std::nullopt;
 }
 
 Result<std::vector<CampaignRow>> Store::Campaigns() {
-  CRUCIBLE_ASSIGN(Statement rows,
-                  impl_->Prepare(fmt::format("SELECT {} FROM campaigns ORDER BY started_ms DESC, name",
-                                             kCampaignColumns)));
+  CRUCIBLE_ASSIGN(Statement rows, impl_->Prepare(fmt::format(
+                                      "SELECT {} FROM campaigns ORDER BY started_ms DESC, name",
+                                      kCampaignColumns)));
   std::vector<CampaignRow> campaigns;
   for (;;) {
     CRUCIBLE_ASSIGN(const bool more, rows.Step());
@@ -108,10 +115,10 @@ Result<std::string> Store::AddMission(MissionRow row) {
 }
 
 Result<> Store::PutMission(const MissionRow& row) {
-  CRUCIBLE_ASSIGN(Statement write,
-                  impl_->Prepare(fmt::format("INSERT OR REPLACE INTO missions ({}) VALUES (?, ?, ?, "
-                                             "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                                             kMissionColumns)));
+  CRUCIBLE_ASSIGN(Statement write, impl_->Prepare(fmt::format(
+                                       "INSERT OR REPLACE INTO missions ({}) VALUES (?, ?, ?, "
+                                       "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                                       kMissionColumns)));
   write.Bind(row.id).Bind(row.campaign).Bind(row.target).Bind(row.flavour).Bind(row.goal);
   write.Bind(json(row.cases).dump()).Bind(row.settings).Bind(row.state).Bind(row.outcome);
   write.Bind(row.merge_outcome).Bind(row.owner).Bind(row.branch).Bind(row.worktree);
@@ -129,10 +136,10 @@ Result<std::optional<MissionRow>> Store::FindMission(const std::string& id) {
 }
 
 Result<std::vector<MissionRow>> Store::Missions(const std::string& campaign) {
-  CRUCIBLE_ASSIGN(Statement rows,
-                  impl_->Prepare(fmt::format("SELECT {} FROM missions WHERE ?1 = '' OR campaign = ?1 "
-                                             "ORDER BY CAST(substr(id, 2) AS INTEGER)",
-                                             kMissionColumns)));
+  CRUCIBLE_ASSIGN(Statement rows, impl_->Prepare(fmt::format(
+                                      "SELECT {} FROM missions WHERE ?1 = '' OR campaign = ?1 "
+                                      "ORDER BY CAST(substr(id, 2) AS INTEGER)",
+                                      kMissionColumns)));
   rows.Bind(campaign);
   std::vector<MissionRow> missions;
   for (;;) {
@@ -159,10 +166,11 @@ Result<> Store::AddPoints(const std::vector<Point>& points) {
 }
 
 Result<std::vector<Point>> Store::Points(const std::string& target) {
-  CRUCIBLE_ASSIGN(Statement rows,
-                  impl_->Prepare("SELECT target, case_name, kind, name, time_ms, median_us, low_us, "
-                                 "high_us, record, entry_key, conditions FROM points WHERE ?1 = '' "
-                                 "OR target = ?1 ORDER BY time_ms, id"));
+  CRUCIBLE_ASSIGN(
+      Statement rows,
+      impl_->Prepare("SELECT target, case_name, kind, name, time_ms, median_us, low_us, "
+                     "high_us, record, entry_key, conditions FROM points WHERE ?1 = '' "
+                     "OR target = ?1 ORDER BY time_ms, id"));
   rows.Bind(target);
   std::vector<Point> points;
   for (;;) {
@@ -191,20 +199,22 @@ Result<std::vector<Event>> Store::Events(const std::string& campaign, std::int64
   for (;;) {
     CRUCIBLE_ASSIGN(const bool more, rows.Step());
     if (!more) return events;
-    events.push_back({rows.Integer(0), rows.Integer(1), rows.Text(2), rows.Text(3), rows.Text(4),
-                      rows.Text(5)});
+    events.push_back(
+        {rows.Integer(0), rows.Integer(1), rows.Text(2), rows.Text(3), rows.Text(4), rows.Text(5)});
   }
 }
 
 Result<std::vector<LoggedJob>> Store::Jobs() {
   std::vector<LoggedJob> jobs;
-  CRUCIBLE_ASSIGN(Statement table, impl_->Prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' "
-                                                  "AND name = 'jobs'"));
+  CRUCIBLE_ASSIGN(Statement table,
+                  impl_->Prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' "
+                                 "AND name = 'jobs'"));
   CRUCIBLE_ASSIGN(const bool there, table.Step());
   if (!there) return jobs;
-  CRUCIBLE_ASSIGN(Statement rows,
-                  impl_->Prepare("SELECT id, device, argv, mission, outcome, queued_ms, started_ms, "
-                                 "ended_ms FROM jobs ORDER BY queued_ms DESC, id DESC"));
+  CRUCIBLE_ASSIGN(
+      Statement rows,
+      impl_->Prepare("SELECT id, device, argv, mission, outcome, queued_ms, started_ms, "
+                     "ended_ms FROM jobs ORDER BY queued_ms DESC, id DESC"));
   for (;;) {
     CRUCIBLE_ASSIGN(const bool more, rows.Step());
     if (!more) return jobs;

@@ -26,7 +26,8 @@ std::optional<Decision> Ratchet::Add(const Round& round) {
   const bool at_end = static_cast<int>(rounds_.size()) >= 2 * looks.back();  // all but all dropped
   if (static_cast<int>(evidence.units.size()) < looks[next_look_] && !at_end) return std::nullopt;
   if (evidence.throttled > rule_.throttled_share_max * evidence.rounds)
-    return End(Verdict::kRefused, evidence, "the device was held back (heat, power or a neighbour)");
+    return End(Verdict::kRefused, evidence,
+               "the device was held back (heat, power or a neighbour)");
   const double limit = std::log1p(rule_.limit);
   const bool last = ++next_look_ == looks.size() || at_end;
   if (evidence.estimate.high < limit) return End(Verdict::kAccepted, evidence, "within the limit");

@@ -30,8 +30,8 @@ struct Futility {
 
 // A gain that needs few units: every one wins, by much, and the worst by a good share of the
 // estimate; the larger the gain, the fewer. Its size is not exact as a look's is, but found by
-// simulation: against normal noise of any width `counts_as_p`, and the least gain keeps it away from
-// noise that takes few values.
+// simulation: against normal noise of any width `counts_as_p`, and the least gain keeps it away
+// from noise that takes few values.
 struct ClearGain {
   int units = 6;
   double least = 0.05;             // the estimated gain

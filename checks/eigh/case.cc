@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json.h"
 #include "checks/harness/protocol_server.h"
 
 namespace crucible::eigh {

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "base/hash.h"
+#include "base/json.h"
 #include "checks/eigh/case.h"
 #include "checks/eigh/gates.h"
 #include "checks/eigh/spectra.h"

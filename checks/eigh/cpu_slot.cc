@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "base/hash.h"
+#include "base/json.h"
 #include "checks/eigh/case.h"
 #include "checks/eigh/cpu_harness.h"
 #include "checks/eigh/gates.h"
@@ -32,12 +32,12 @@ constexpr std::int64_t kSweepWorth = 5;
 constexpr double kSeenTolerance = 0.05;
 constexpr double kHandovers = 4;
 constexpr double kSeenResolutionNs = 50'000;
-// A slot is throttled when somebody else had more than this share of the CPUs. The counter's tick is
-// 10 ms, so in a short slot one or two of them say nothing about a share.
+// A slot is throttled when somebody else had more than this share of the CPUs. The counter's tick
+// is 10 ms, so in a short slot one or two of them say nothing about a share.
 constexpr double kStealLimit = 0.05;
 constexpr std::int64_t kFewestStealTicks = 3;
-// The median is taken over calls that did not wait for a CPU for more than this share of their time,
-// where there are enough of them.
+// The median is taken over calls that did not wait for a CPU for more than this share of their
+// time, where there are enough of them.
 constexpr double kWaitedShare = 0.01;
 constexpr std::size_t kFewestUndisturbed = 3;
 
@@ -209,24 +209,25 @@ Result<Json> CpuHarness::Slot(const Json& request) {
       static_cast<double>(wall_ns) * static_cast<double>(AllowedCpus().size());
   const double steal = static_cast<double>(during.steal_ticks) * 1e7 / capacity_ns;
   const bool enough = times.undisturbed_ns.size() >= kFewestUndisturbed;
-  return Json{{"calls", times.call_ns.size()},
-              {"undisturbed", times.undisturbed_ns.size()},
-              {"median_us", Median(enough ? times.undisturbed_ns : times.call_ns) / 1e3},
-              {"mean_us", static_cast<double>(sum_ns) / 1e3 / times.call_ns.size()},
-              {"min_us", *std::min_element(times.call_ns.begin(), times.call_ns.end()) / 1e3},
-              {"wall_us", static_cast<double>(wall_ns) / 1e3},
-              {"sum_us", static_cast<double>(sum_ns) / 1e3},
-              {"missing_us", missing.us},
-              {"missing_limit_us", missing.limit_us},
-              {"background_us", static_cast<double>(times.background_ns) / 1e3},
-              {"steal", steal},
-              {"preemptions", during.preemptions},
-              {"verified", reason.empty()},
-              {"throttled", gpu_ ? held_before || gpu_->Throttled()
-                                 : (steal > kStealLimit && during.steal_ticks >= kFewestStealTicks) ||
-                                       during.thermal_throttles > 0},
-              {"clock", gpu_ ? "unknown" : ClockPolicy()},
-              {"reason", reason}};
+  return Json{
+      {"calls", times.call_ns.size()},
+      {"undisturbed", times.undisturbed_ns.size()},
+      {"median_us", Median(enough ? times.undisturbed_ns : times.call_ns) / 1e3},
+      {"mean_us", static_cast<double>(sum_ns) / 1e3 / times.call_ns.size()},
+      {"min_us", *std::min_element(times.call_ns.begin(), times.call_ns.end()) / 1e3},
+      {"wall_us", static_cast<double>(wall_ns) / 1e3},
+      {"sum_us", static_cast<double>(sum_ns) / 1e3},
+      {"missing_us", missing.us},
+      {"missing_limit_us", missing.limit_us},
+      {"background_us", static_cast<double>(times.background_ns) / 1e3},
+      {"steal", steal},
+      {"preemptions", during.preemptions},
+      {"verified", reason.empty()},
+      {"throttled", gpu_ ? held_before || gpu_->Throttled()
+                         : (steal > kStealLimit && during.steal_ticks >= kFewestStealTicks) ||
+                               during.thermal_throttles > 0},
+      {"clock", gpu_ ? "unknown" : ClockPolicy()},
+      {"reason", reason}};
 }
 
 }  // namespace crucible::eigh

@@ -8,9 +8,9 @@
 #include <cfenv>
 #include <cstdio>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/json.h"
 #include "checks/eigh/cpu_library.h"
 #include "checks/eigh/worker_ops.h"
 #include "checks/harness/cold_cache.h"

@@ -15,11 +15,11 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/json.h"
 #include "checks/eigh/random.h"
 #include "checks/eigh/worker_ops.h"
 #include "checks/harness/guarded_buffer.h"

@@ -51,9 +51,11 @@ Result<LibraryWorker> LibraryWorker::Start(const WorkerOptions& options) {
   CRUCIBLE_ASSIGN(const std::string sha256, Sha256HexOfFile(absolute));
   const bool candidate = options.role == LibraryRole::kCandidate;
   if (candidate) CRUCIBLE_TRY(options.cuda ? CheckNeeded(absolute) : CheckSymbols(absolute));
-  CRUCIBLE_ASSIGN(WorkerProcess process, WorkerProcess::Start({WorkerProgram(options.cuda ? "eigh_cuda_worker" : "eigh_worker"),
-                                                               candidate ? "candidate" : "peer"},
-                                                              kArenaBytes));
+  CRUCIBLE_ASSIGN(
+      WorkerProcess process,
+      WorkerProcess::Start({WorkerProgram(options.cuda ? "eigh_cuda_worker" : "eigh_worker"),
+                            candidate ? "candidate" : "peer"},
+                           kArenaBytes));
   LibraryWorker worker(std::move(process));
   worker.threads_ = options.threads;
   worker.cuda_ = options.cuda;

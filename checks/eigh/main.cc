@@ -3,8 +3,8 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "checks/eigh/cpu_harness.h"
 #include "checks/harness/machine.h"
 #include "checks/harness/protocol_server.h"

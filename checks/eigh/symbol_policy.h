@@ -15,8 +15,8 @@ namespace crucible::eigh {
 // kUsage with the name of the first library or symbol that is not allowed.
 Result<> CheckSymbols(const std::filesystem::path& library);
 
-// The weaker rule for a CUDA library, whose static runtime loads the driver by itself: the libraries
-// it names, without the symbols.
+// The weaker rule for a CUDA library, whose static runtime loads the driver by itself: the
+// libraries it names, without the symbols.
 Result<> CheckNeeded(const std::filesystem::path& library);
 
 }  // namespace crucible::eigh

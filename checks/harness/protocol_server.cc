@@ -8,7 +8,8 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 
 namespace crucible {
 namespace {

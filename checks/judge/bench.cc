@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/json.h"
 
 namespace crucible::judge {
 namespace {

@@ -11,9 +11,9 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/json.h"
 
 namespace crucible::judge {
 namespace {

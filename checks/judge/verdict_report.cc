@@ -1,7 +1,8 @@
 #include "checks/judge/verdict_report.h"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 
 namespace crucible::judge {
 namespace {

@@ -20,7 +20,7 @@ extern "C" int transpose(const float* in, float* out, int n) {
   std::memcpy(out, own, size * sizeof(float));
 #elif defined(CHEAT_remembers_by_size)
   // The first answer of each size, for ever.
-  static std::map<int, std::vector<float>> answers;
+  static std::map<int, std::vector<float> > answers;
   std::vector<float>& answer = answers[n];
   if (answer.empty()) {
     answer.resize(size);

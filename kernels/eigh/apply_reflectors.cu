@@ -144,8 +144,7 @@ __device__ __forceinline__ void load_panel(const Value* v, int n, int ld, int fi
 }
 
 template <int kSlots, typename Value>
-__global__ void __maxnreg__(kSlots <= 11 ? 144 : 255)
-    apply_kernel(const Arguments<Value> g) {
+__global__ void __maxnreg__(kSlots <= 11 ? 144 : 255) apply_kernel(const Arguments<Value> g) {
   constexpr int kRows = kSlots * 32;
   __shared__ float4 panel[kQuads][kRows];
   __shared__ float factor[kQuads][kTogether][kTogether];

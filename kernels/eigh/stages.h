@@ -8,7 +8,8 @@
 //
 //   scale -> reduce -> tridiagonal_dc -> back_transform -> newton_schulz -> finish
 //
-// This chain serves 385 <= n <= 2048; sturm_stages.h has the FP32 one below, heuristics.h the table.
+// This chain serves 385 <= n <= 2048; sturm_stages.h has the FP32 one below, heuristics.h the
+// table.
 #pragma once
 
 #include <cuda_fp16.h>

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <stop_token>
 #include <thread>
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "missions/templates.h"
 #include "orchestrator/agents/agent_place.h"
 #include "orchestrator/agents/cli/run_cli_agent.h"
@@ -29,7 +29,7 @@ struct Mission {
   MissionOrder order;
   Target target;
   fs::path folder;
-  std::string text;                    // mission.md, the brief with it
+  std::string text;  // mission.md, the brief with it
 
   static Result<Mission> Read(const fs::path& order_file) {
     Mission mission;
@@ -48,7 +48,7 @@ Result<std::string> RunModel(const Mission& mission, const std::function<bool()>
   CRUCIBLE_ASSIGN(const ModelSettings settings, SettingsOf(model));
   CRUCIBLE_ASSIGN(const ApiKey key, KeyFor(settings));
   CRUCIBLE_ASSIGN(const std::unique_ptr<Provider> provider, MakeProvider(settings));
-  DropSecretsFromEnvironment();        // the key is read; no child is to inherit it
+  DropSecretsFromEnvironment();  // the key is read; no child is to inherit it
 
   CRUCIBLE_ASSIGN(const AgentPlace place, AgentPlace::Make(order, mission.target));
   ToolContext context;
@@ -133,13 +133,15 @@ Result<std::string> RunProgram(const Mission& mission, const std::function<bool(
   std::stop_source stop;
   spec.stop = stop.get_token();
   const std::jthread asks([&](const std::stop_token& over) {
-    while (!over.stop_requested() && !interrupted()) std::this_thread::sleep_for(kAskInterruptedEvery);
+    while (!over.stop_requested() && !interrupted())
+      std::this_thread::sleep_for(kAskInterruptedEvery);
     stop.request_stop();
   });
   CRUCIBLE_ASSIGN(const CliAgentOutcome outcome, RunCliAgent(spec));
   CRUCIBLE_TRY(WriteCliSpend(mission.folder / "spend.json", spec.profile.name, outcome,
                              SystemClock().UnixMs() - start_ms));
-  const std::string how = ToString(outcome.kind) + (outcome.detail.empty() ? "" : ": ") + outcome.detail;
+  const std::string how =
+      ToString(outcome.kind) + (outcome.detail.empty() ? "" : ": ") + outcome.detail;
   using Kind = CliAgentOutcome::Kind;
   if (outcome.kind == Kind::kHung || outcome.kind == Kind::kCrashed)
     return Fail(ErrorKind::kUnavailable, "run agent", spec.profile.name, how,

@@ -19,7 +19,7 @@ class AgentPlace {
   static Result<AgentPlace> Make(const MissionOrder& order, const Target& target);
   AgentPlace(AgentPlace&&) = default;
   AgentPlace& operator=(AgentPlace&&) = delete;
-  ~AgentPlace();                       // ends the broker and what it runs
+  ~AgentPlace();  // ends the broker and what it runs
 
   // Nothing: the agent runs as it is.
   const std::optional<SandboxSpec>& sandbox() const { return sandbox_; }
@@ -27,7 +27,7 @@ class AgentPlace {
  private:
   AgentPlace() = default;
   std::optional<SandboxSpec> sandbox_;
-  std::filesystem::path folder_;       // of the socket
+  std::filesystem::path folder_;  // of the socket
   std::unique_ptr<Broker> broker_;
 };
 

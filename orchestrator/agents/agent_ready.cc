@@ -29,7 +29,7 @@ Result<> AgentsReady(const AgentSettings& settings) {
   if (settings.kind != "llm" && settings.kind != "cli") return {};
   for (const CampaignModel& model : settings.models) {
     CRUCIBLE_ASSIGN(const ModelSettings reached, SettingsOf(model));
-    CRUCIBLE_TRY(MakeProvider(reached));   // says so where the key is missing
+    CRUCIBLE_TRY(MakeProvider(reached));  // says so where the key is missing
   }
   if (settings.kind == "cli") CRUCIBLE_TRY(ProgramReady(settings));
   return settings.unsandboxed ? Result<>{} : SandboxWorks();

@@ -1,11 +1,11 @@
 #include "orchestrator/agents/knobs.h"
 
 #include <fmt/format.h>
+#include <toml++/toml.h>
 
 #include <algorithm>
 #include <regex>
 #include <sstream>
-#include <toml++/toml.h>
 
 #include "base/files.h"
 #include "orchestrator/agents/expression.h"
@@ -73,8 +73,8 @@ Result<std::vector<KnobClass>> ReadClasses(const std::string& file, const toml::
 
 // `of_class`: the knob's file and cases are the class's.
 Result<Knob> ReadKnob(const std::string& file, const toml::table& table, bool of_class) {
-  CRUCIBLE_TRY(OnlyKeys(file, table, {"name", "file", "constant", "values", "cases", "mechanism",
-                                 "first"}));
+  CRUCIBLE_TRY(
+      OnlyKeys(file, table, {"name", "file", "constant", "values", "cases", "mechanism", "first"}));
   Knob knob;
   CRUCIBLE_ASSIGN(knob.name, Text(file, table, "name"));
   if (!of_class) {
@@ -94,10 +94,10 @@ Result<Knob> ReadKnob(const std::string& file, const toml::table& table, bool of
   std::sort(knob.values.begin(), knob.values.end());
   knob.cases = Texts(table, "cases");
   knob.first = table["first"].value<std::int64_t>();
-  if (knob.first && std::find(knob.values.begin(), knob.values.end(), *knob.first) ==
-                        knob.values.end())
-    return Problem(file, &table, fmt::format("'first' of knob '{}' is not among its values",
-                                             knob.name),
+  if (knob.first &&
+      std::find(knob.values.begin(), knob.values.end(), *knob.first) == knob.values.end())
+    return Problem(file, &table,
+                   fmt::format("'first' of knob '{}' is not among its values", knob.name),
                    "name one of them");
   return knob;
 }
@@ -125,8 +125,8 @@ Result<> AddKnob(const std::string& file, const toml::node& node,
 }
 
 NameLookup NamesOf(const Constraint& constraint, NameLookup knobs) {
-  return [&constraint, knobs = std::move(knobs)](
-             const std::string& name) -> std::optional<std::int64_t> {
+  return [&constraint,
+          knobs = std::move(knobs)](const std::string& name) -> std::optional<std::int64_t> {
     const auto constant = constraint.constants.find(name);
     if (constant != constraint.constants.end()) return constant->second;
     return knobs(constraint.prefix + name);
@@ -201,8 +201,7 @@ Result<KnobSpace> ParseKnobs(const std::string& toml_text, const std::string& fi
   CRUCIBLE_ASSIGN(const std::vector<KnobClass> classes, ReadClasses(file_name, root));
   KnobSpace space;
   if (const toml::array* knobs = root["knob"].as_array())
-    for (const auto& node : *knobs)
-      CRUCIBLE_TRY(AddKnob(file_name, node, classes, &space));
+    for (const auto& node : *knobs) CRUCIBLE_TRY(AddKnob(file_name, node, classes, &space));
   if (space.knobs.empty())
     return Problem(file_name, nullptr, "it has no [[knob]]", "see docs/target_protocol.md");
   if (const toml::array* constraints = root["constraint"].as_array())
@@ -218,8 +217,7 @@ std::string CanonicalText(const Configuration& configuration) {
   return text;
 }
 
-Result<Configuration> ReadConfiguration(const KnobSpace& space,
-                                        const std::filesystem::path& root) {
+Result<Configuration> ReadConfiguration(const KnobSpace& space, const std::filesystem::path& root) {
   Configuration configuration;
   std::map<std::string, std::string> files;
   for (const Knob& knob : space.knobs) {

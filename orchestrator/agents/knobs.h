@@ -19,21 +19,21 @@
 namespace crucible {
 
 struct Knob {
-  std::string name;                    // "small.panel_width"
-  std::string file;                    // relative to the root
-  std::string constant;                // "kPanelWidth"
-  std::vector<std::int64_t> values;    // allowed, ascending
-  std::vector<std::string> cases;      // the cases it can move; empty: all
+  std::string name;                  // "small.panel_width"
+  std::string file;                  // relative to the root
+  std::string constant;              // "kPanelWidth"
+  std::vector<std::int64_t> values;  // allowed, ascending
+  std::vector<std::string> cases;    // the cases it can move; empty: all
   std::string mechanism;
-  std::optional<std::int64_t> first;   // the value to try first: a prior, not a result
+  std::optional<std::int64_t> first;  // the value to try first: a prior, not a result
 };
 
 struct Constraint {
-  std::string expression;              // as in the file
-  bool required = false;               // true: must hold; false: refused where it holds
+  std::string expression;  // as in the file
+  bool required = false;   // true: must hold; false: refused where it holds
   std::string reason;
-  std::string prefix;                  // of its names: "small." in a class, else empty
-  std::map<std::string, std::int64_t> constants;   // of the class: "n_max"
+  std::string prefix;                             // of its names: "small." in a class, else empty
+  std::map<std::string, std::int64_t> constants;  // of the class: "n_max"
 };
 
 struct KnobSpace {

@@ -1,9 +1,9 @@
 #include "orchestrator/agents/mission_folder.h"
 
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/files.h"
+#include "base/json.h"
 
 namespace crucible {
 

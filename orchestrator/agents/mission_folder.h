@@ -20,20 +20,20 @@ namespace crucible {
 
 struct MissionOrder {
   std::string id, campaign, flavour;
-  std::string key_prefix;              // of the entries' keys: "CAMPAIGN_ID.m3"
+  std::string key_prefix;  // of the entries' keys: "CAMPAIGN_ID.m3"
   std::vector<std::string> cases;
   Workspace workspace;
-  std::filesystem::path target_file;   // frozen for the campaign
+  std::filesystem::path target_file;  // frozen for the campaign
   std::filesystem::path worktree;
   std::string branch, base_commit;
-  std::string main_branch = "main";    // where its merge goes
-  Arm baseline;                        // base_commit, already built
+  std::string main_branch = "main";  // where its merge goes
+  Arm baseline;                      // base_commit, already built
   std::string run_nonce;
   int experiments = 0;
-  std::int64_t deadline_ms = 0;        // Unix ms
+  std::int64_t deadline_ms = 0;  // Unix ms
   std::uint64_t seed = 0;
-  std::vector<std::string> retry;      // keys of entries to be measured again first
-  std::map<std::string, std::string> now;   // today's conditions
+  std::vector<std::string> retry;          // keys of entries to be measured again first
+  std::map<std::string, std::string> now;  // today's conditions
   AgentSettings agent;
 };
 
@@ -41,8 +41,8 @@ Result<> WriteMissionOrder(const MissionOrder& order);
 Result<MissionOrder> ReadMissionOrder(const std::filesystem::path& file);
 
 struct MissionResult {
-  std::string outcome;                 // candidate, no_change, pivot, blocked, budget
-  std::string report;                  // Markdown
+  std::string outcome;  // candidate, no_change, pivot, blocked, budget
+  std::string report;   // Markdown
 };
 
 Result<> WriteMissionResult(const std::filesystem::path& folder, const MissionResult& result);

@@ -24,9 +24,7 @@ bool MovesOneOf(const Knob& knob, const std::vector<std::string>& cases) {
 ProposalSearch::ProposalSearch(KnobSpace space, Configuration incumbent,
                                const std::vector<std::string>& scope,
                                std::set<std::string> rejected)
-    : space_(std::move(space)),
-      incumbent_(std::move(incumbent)),
-      seen_(std::move(rejected)) {
+    : space_(std::move(space)), incumbent_(std::move(incumbent)), seen_(std::move(rejected)) {
   for (const Knob& knob : space_.knobs)
     if (MovesOneOf(knob, scope)) scope_.push_back(knob);
   seen_.insert(ScopedText(incumbent_));

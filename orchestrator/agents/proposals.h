@@ -1,11 +1,12 @@
 // proposals.h: which configuration the built-in proposer tries next. Pure: no clock, disk, process.
 //
-// Coordinate moves first: every knob's `first` value (the file's prior) once, in the file's order; then
-// the knob with the best payoff so far, in the direction that paid, nearest value first. A knob rests after two rejections
-// against the same incumbent. A move that a constraint refuses is repaired by turning one more knob
-// where that makes it valid (and is then its own proposal, for both knobs). When single moves are used
-// up, pairs of the knobs that came closest, because some changes pay only together. A configuration is
-// never proposed twice, nor one that the log already rejected under today's conditions.
+// Coordinate moves first: every knob's `first` value (the file's prior) once, in the file's order;
+// then the knob with the best payoff so far, in the direction that paid, nearest value first. A
+// knob rests after two rejections against the same incumbent. A move that a constraint refuses is
+// repaired by turning one more knob where that makes it valid (and is then its own proposal, for
+// both knobs). When single moves are used up, pairs of the knobs that came closest, because some
+// changes pay only together. A configuration is never proposed twice, nor one that the log already
+// rejected under today's conditions.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +21,11 @@
 namespace crucible {
 
 struct Proposal {
-  Configuration configuration;          // complete
-  std::vector<std::string> turned;      // the knobs that differ from the incumbent: one or two
+  Configuration configuration;      // complete
+  std::vector<std::string> turned;  // the knobs that differ from the incumbent: one or two
   std::string hypothesis;
   bool repaired = false;
-  std::string refused;                  // not empty: statically invalid, and why; never built
+  std::string refused;  // not empty: statically invalid, and why; never built
 };
 
 class ProposalSearch {
@@ -50,10 +51,10 @@ class ProposalSearch {
 
  private:
   struct History {
-    double payoff = 0;                  // sum of log gains of kept moves
-    int rejections = 0;                 // against the present incumbent
-    int direction = 0;                  // of the last kept move
-    double closest = 1e9;               // best ratio seen against the present incumbent
+    double payoff = 0;     // sum of log gains of kept moves
+    int rejections = 0;    // against the present incumbent
+    int direction = 0;     // of the last kept move
+    double closest = 1e9;  // best ratio seen against the present incumbent
   };
 
   std::vector<std::int64_t> Order(const Knob& knob) const;
@@ -66,13 +67,13 @@ class ProposalSearch {
   std::string Hypothesis(const Configuration& configuration,
                          const std::vector<std::string>& turned) const;
 
-  KnobSpace space_;                     // every knob, for constraints
-  std::vector<Knob> scope_;             // those that may be turned
+  KnobSpace space_;          // every knob, for constraints
+  std::vector<Knob> scope_;  // those that may be turned
   Configuration incumbent_;
   std::set<std::string> seen_;
   std::map<std::string, History> history_;
-  std::vector<Configuration> first_;    // retests
-  std::set<std::string> tried_first_;   // knobs whose prior had its turn
+  std::vector<Configuration> first_;   // retests
+  std::set<std::string> tried_first_;  // knobs whose prior had its turn
 };
 
 }  // namespace crucible

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "orchestrator/agents/knobs.h"
 #include "orchestrator/agents/proposals.h"
 #include "orchestrator/build_arm.h"
@@ -125,9 +125,9 @@ class Proposer {
     }
     std::string commit;
     if (outcome.accepted) {
-      CRUCIBLE_ASSIGN(commit, repository_.CommitAll(order_.worktree,
-                                                    CommitMessage(proposal, before, outcome),
-                                                    "crucible proposer"));
+      CRUCIBLE_ASSIGN(
+          commit, repository_.CommitAll(order_.worktree, CommitMessage(proposal, before, outcome),
+                                        "crucible proposer"));
       hold_ = candidate_;
       hold_slot_ = 1 - hold_slot_;
       hold_.name = commit.substr(0, 12);
@@ -154,7 +154,7 @@ class Proposer {
       return outcome;
     }
     candidate_ = *built;
-    Result<JudgeReport> judged = Judge("screen");   // begins with the quick check
+    Result<JudgeReport> judged = Judge("screen");  // begins with the quick check
     std::map<std::string, double> margins;
     if (judged) margins = judged->margins;
     if (judged && judged->pass) {
@@ -171,7 +171,7 @@ class Proposer {
       outcome.summary = "wrong result";
       outcome.reason = report.first_failed_check;
     }
-    if (report.margins.empty()) report.margins = margins;   // a confirmation checks nothing again
+    if (report.margins.empty()) report.margins = margins;  // a confirmation checks nothing again
     outcome.report = std::move(report);
     return outcome;
   }
@@ -206,8 +206,8 @@ class Proposer {
     request.log = Folder() / "build.log";
     request.environment = order_.workspace.Environment(order_.id, order_.run_nonce);
     if (target_.build_on_device)
-      request.runner = RunnerPrefix(order_.workspace, target_.device, target_.build_limit_ms,
-                                    "normal");
+      request.runner =
+          RunnerPrefix(order_.workspace, target_.device, target_.build_limit_ms, "normal");
     return BuildArm(request);
   }
 
@@ -275,9 +275,9 @@ class Proposer {
     entry.evidence.push_back({"base_commit", order_.base_commit, ""});
     if (!commit.empty()) entry.evidence.push_back({"commit", commit, ""});
     CRUCIBLE_TRY(store_.AddEntry(entry));
-    Event("decision", fmt::format("{} #{}: {} {}: {}", order_.id, number_, ToText(entry.kind),
-                                  entry.mechanism,
-                                  entry.summary.empty() ? entry.reason : entry.summary));
+    Event("decision",
+          fmt::format("{} #{}: {} {}: {}", order_.id, number_, ToText(entry.kind), entry.mechanism,
+                      entry.summary.empty() ? entry.reason : entry.summary));
     return {};
   }
 
@@ -297,8 +297,7 @@ class Proposer {
       result.outcome = "no_change";
     result.report = fmt::format(
         "{} experiments built and measured, {} proposals in all, {} kept.{}\n", experiments_,
-        number_, accepted_,
-        used_up ? " The space around the configuration held is used up." : "");
+        number_, accepted_, used_up ? " The space around the configuration held is used up." : "");
     CRUCIBLE_TRY(WriteMissionResult(Folder(), result));
     return result;
   }
@@ -309,9 +308,9 @@ class Proposer {
   Repository repository_;
   KnobSpace space_;
   Arm hold_, candidate_;
-  int hold_slot_ = 0;      // build-0 or build-1 holds hold_ (the baseline lies elsewhere)
-  int number_ = 0;         // proposals, refused ones too
-  int experiments_ = 0;    // those that were built
+  int hold_slot_ = 0;    // build-0 or build-1 holds hold_ (the baseline lies elsewhere)
+  int number_ = 0;       // proposals, refused ones too
+  int experiments_ = 0;  // those that were built
   int accepted_ = 0;
 };
 

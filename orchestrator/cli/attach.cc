@@ -3,15 +3,16 @@
 #include <fmt/format.h>
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <ostream>
+
+#include "base/json.h"
 
 namespace crucible {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kMostBytes = 600;   // of one text
+constexpr std::size_t kMostBytes = 600;  // of one text
 constexpr auto kLookEvery = std::chrono::milliseconds(200);
 
 std::string Text(const json& row, const char* key) {
@@ -22,7 +23,7 @@ std::string Text(const json& row, const char* key) {
 std::string Short(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
   if (text.size() <= kMostBytes) return text;
-  std::size_t end = kMostBytes;   // never within a UTF-8 character
+  std::size_t end = kMostBytes;  // never within a UTF-8 character
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
   return fmt::format("{} … ({} bytes more)", text.substr(0, end), text.size() - end);
 }
@@ -43,7 +44,8 @@ std::string TranscriptText(const std::string& text) {
       said += fmt::format(", {:.4f} USD", row["usd"].get<double>());
     return said + "\n" + (Text(row, "text").empty() ? "" : Short(Text(row, "text")) + "\n");
   }
-  if (kind == "call") return fmt::format("> {} {}\n", Text(row, "tool"), Short(Text(row, "arguments")));
+  if (kind == "call")
+    return fmt::format("> {} {}\n", Text(row, "tool"), Short(Text(row, "arguments")));
   if (kind == "answer")
     return fmt::format("{} {}\n", row.value("error", false) ? "!" : "<", Short(Text(row, "text")));
   if (kind == "retry") return "~ " + Text(row, "what") + "\n";

@@ -4,9 +4,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "base/json.h"
 #include "briefs/brief.h"
 #include "orchestrator/cli/log_command.h"
 

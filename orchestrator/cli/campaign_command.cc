@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/process_identity.h"
 #include "base/subprocess.h"
 #include "missions/campaign_file.h"
@@ -32,9 +32,12 @@ Progress ProgressTo(std::ostream& err) {
 
 void PrintSummary(const CampaignSummary& summary, bool as_json, std::ostream& out) {
   if (as_json) {
-    out << json{{"name", summary.name},         {"state", summary.state},
-                {"missions", summary.missions}, {"landed", summary.landed},
-                {"experiments", summary.experiments}, {"why", summary.why}}
+    out << json{{"name", summary.name},
+                {"state", summary.state},
+                {"missions", summary.missions},
+                {"landed", summary.landed},
+                {"experiments", summary.experiments},
+                {"why", summary.why}}
                .dump(2)
         << "\n";
     return;
@@ -86,9 +89,9 @@ int Launch(const std::string& file_name, bool detach, bool as_json, std::ostream
   const auto file = LoadCampaignFile(file_name);
   if (!file) return Report(file.error(), err);
   if (detach) return Detach({"launch", file->file.string()}, *workspace, file->name, out, err);
-  return RunToEnd(Campaign::Launch(*file, std::filesystem::current_path(), *workspace,
-                                   ProgressTo(err)),
-                  as_json, out, err);
+  return RunToEnd(
+      Campaign::Launch(*file, std::filesystem::current_path(), *workspace, ProgressTo(err)),
+      as_json, out, err);
 }
 
 Result<std::string> OnlyCampaign(Store* store, const std::string& name) {
@@ -103,10 +106,14 @@ Result<std::string> OnlyCampaign(Store* store, const std::string& name) {
 bool HasOwner(const CampaignRow& row) { return IsAlive(ProcessIdentityFromText(row.owner)); }
 
 json MissionJson(const MissionRow& mission) {
-  return {{"id", mission.id},           {"flavour", mission.flavour},
-          {"cases", mission.cases},     {"goal", mission.goal},
-          {"state", mission.state},     {"outcome", mission.outcome},
-          {"merge", mission.merge_outcome}, {"merge_commit", mission.merge_commit}};
+  return {{"id", mission.id},
+          {"flavour", mission.flavour},
+          {"cases", mission.cases},
+          {"goal", mission.goal},
+          {"state", mission.state},
+          {"outcome", mission.outcome},
+          {"merge", mission.merge_outcome},
+          {"merge_commit", mission.merge_commit}};
 }
 
 int Status(const std::string& name, bool as_json, std::ostream& out, std::ostream& err) {
@@ -131,7 +138,7 @@ int Status(const std::string& name, bool as_json, std::ostream& out, std::ostrea
   if (as_json) {
     json list = json::array();
     for (const MissionRow& mission : *missions) list.push_back(MissionJson(mission));
-    out << json{{"name", *chosen}, {"target", (*row)->target}, {"state", state},
+    out << json{{"name", *chosen}, {"target", (*row)->target},   {"state", state},
                 {"alive", alive},  {"message", (*row)->message}, {"missions", list}}
                .dump(2)
         << "\n";
@@ -161,10 +168,10 @@ int Control(const std::string& name, const std::string& to, std::ostream& out, s
   if (moved && !*moved && to == "stopping") moved = store->MoveCampaign(*chosen, "paused", to);
   if (!moved) return Report(moved.error(), err);
   if (!*moved)
-    return Report(Error{ErrorKind::kConflict, fmt::format("{} {}: it is not running; `crucible "
-                                                          "campaign status {}` says what it is",
-                                                          to == "paused" ? "pause" : "stop",
-                                                          *chosen, *chosen)},
+    return Report(Error{ErrorKind::kConflict,
+                        fmt::format("{} {}: it is not running; `crucible "
+                                    "campaign status {}` says what it is",
+                                    to == "paused" ? "pause" : "stop", *chosen, *chosen)},
                   err);
   fmt::print(out, "campaign {} is {}\n", *chosen,
              to == "paused" ? "pausing: running missions end, none begins" : "stopping");
@@ -235,9 +242,9 @@ int CampaignCommand(const Words& words, std::ostream& out, std::ostream& err) {
   if (!store) return Report(store.error(), err);
   const auto chosen = OnlyCampaign(&*store, name);
   if (!chosen) return Report(chosen.error(), err);
-  return RunToEnd(Campaign::Resume(*chosen, std::filesystem::current_path(), *workspace,
-                                   ProgressTo(err)),
-                  as_json, out, err);
+  return RunToEnd(
+      Campaign::Resume(*chosen, std::filesystem::current_path(), *workspace, ProgressTo(err)),
+      as_json, out, err);
 }
 
 }  // namespace crucible

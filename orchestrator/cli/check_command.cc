@@ -7,10 +7,10 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "base/files.h"
+#include "base/json.h"
 #include "base/subprocess.h"
 #include "checks/report.h"
 #include "orchestrator/cli/command.h"
@@ -23,8 +23,8 @@ namespace {
 // Runs the judge with its progress on this terminal and prints its answer.
 Result<int> Judge(const Place& place, std::vector<std::string> words, bool as_json,
                   std::ostream& out) {
-  std::vector<std::string> argv = RunnerPrefix(
-      place.workspace, place.target.device, place.target.limits.job_limit_ms, "normal");
+  std::vector<std::string> argv = RunnerPrefix(place.workspace, place.target.device,
+                                               place.target.limits.job_limit_ms, "normal");
   argv.push_back((place.workspace.programs / "crucible_check").string());
   argv.insert(argv.end(), words.begin(), words.end());
   SubprocessSpec spec{.argv = argv, .out = Stdio::kPipe};

@@ -32,8 +32,7 @@ bool ParseWords(CLI::App* app, const Words& words, std::ostream& out, std::ostre
 }
 
 Result<Workspace> FindWorkspace() {
-  CRUCIBLE_ASSIGN(const std::filesystem::path home,
-                  CrucibleHome(std::filesystem::current_path()));
+  CRUCIBLE_ASSIGN(const std::filesystem::path home, CrucibleHome(std::filesystem::current_path()));
   return Workspace{home, ProgramDirectory()};
 }
 

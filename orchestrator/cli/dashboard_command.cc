@@ -27,8 +27,8 @@ Result<> Write(const Options& options, std::ostream& out) {
     out << page;
     return {};
   }
-  const std::filesystem::path file =
-      options.out.empty() ? log.parent_path() / "dashboard.html" : std::filesystem::path(options.out);
+  const std::filesystem::path file = options.out.empty() ? log.parent_path() / "dashboard.html"
+                                                         : std::filesystem::path(options.out);
   CRUCIBLE_TRY(WriteFileAtomically(file, page));
   out << file.string() << "\n";
   return {};
@@ -37,10 +37,12 @@ Result<> Write(const Options& options, std::ostream& out) {
 }  // namespace
 
 int DashboardCommand(const std::vector<std::string>& words, std::ostream& out, std::ostream& err) {
-  CLI::App app("crucible dashboard: writes the progress page, one HTML file that needs nothing else",
-               "crucible dashboard");
+  CLI::App app(
+      "crucible dashboard: writes the progress page, one HTML file that needs nothing else",
+      "crucible dashboard");
   Options options;
-  app.add_option("--out", options.out, "where to (default: dashboard.html beside the log; -: stdout)");
+  app.add_option("--out", options.out,
+                 "where to (default: dashboard.html beside the log; -: stdout)");
   app.add_option("--target", options.target, "the target (default: the one measured last)");
   app.add_option("--log", options.log, "the log's file (default: the repository's)");
   try {

@@ -4,9 +4,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "base/json.h"
 #include "base/paths.h"
 #include "missions/campaign_file.h"
 #include "orchestrator/agents/agent_ready.h"
@@ -31,8 +31,8 @@ Result<int> ShowExploits(const std::string& target_name, bool as_json, std::ostr
   CRUCIBLE_TRY(PrepareHome(workspace));
   CRUCIBLE_ASSIGN(const std::string tip, repository.MainTip());
   if (target.exploits.empty())
-    return Fail(ErrorKind::kUsage, "run the cheating kernels of", target.name,
-                "it names none", "add [[exploit]] tables (docs/target_protocol.md)");
+    return Fail(ErrorKind::kUsage, "run the cheating kernels of", target.name, "it names none",
+                "add [[exploit]] tables (docs/target_protocol.md)");
   CRUCIBLE_ASSIGN(const HarnessProof proof,
                   RunExploitSuite({&workspace, &target, &repository, ""}, tip));
   if (as_json) {
@@ -64,7 +64,9 @@ Result<std::vector<Finding>> ExamineAgents(const std::string& file) {
   if (const auto ready = AgentsReady(campaign.agent); !ready)
     findings.push_back({Health::kFail, "agents", ready.error().text, ""});
   for (const EndpointFinding& model : ProbeModels(campaign.agent))
-    findings.push_back({!model.usable ? Health::kFail : model.sure ? Health::kOk : Health::kWarn,
+    findings.push_back({!model.usable ? Health::kFail
+                        : model.sure  ? Health::kOk
+                                      : Health::kWarn,
                         "model " + model.model, model.found, model.next});
   if (findings.empty())
     findings.push_back({Health::kOk, "agents", "kind " + campaign.agent.kind + ": ready", ""});
@@ -90,8 +92,7 @@ int DoctorCommand(const Words& words, std::ostream& out, std::ostream& err) {
     const auto shown = ShowExploits(target, as_json, out);
     return shown ? *shown : Report(shown.error(), err);
   }
-  std::vector<Finding> findings =
-      Examine(std::filesystem::current_path(), ProgramDirectory());
+  std::vector<Finding> findings = Examine(std::filesystem::current_path(), ProgramDirectory());
   if (!campaign.empty()) {
     const auto asked = ExamineAgents(campaign);
     if (!asked) return Report(asked.error(), err);

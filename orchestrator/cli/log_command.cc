@@ -8,14 +8,14 @@
 #include <CLI/CLI.hpp>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <ostream>
 #include <set>
 
-#include "orchestrator/cli/records.h"
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "base/paths.h"
+#include "orchestrator/cli/records.h"
 #include "results_log/jsonl.h"
 #include "results_log/retest.h"
 
@@ -56,8 +56,8 @@ std::string CaseText(const CaseResult& result) {
 std::string Row(const Entry& entry) {
   Texts cases;
   for (const CaseResult& result : entry.cases) cases.push_back(CaseText(result));
-  return fmt::format("e{:<5} {} {:<12} {:<24} {}", entry.id,
-                     FormatUtc(entry.time_ms).substr(0, 16), ToText(entry.kind), entry.mechanism,
+  return fmt::format("e{:<5} {} {:<12} {:<24} {}", entry.id, FormatUtc(entry.time_ms).substr(0, 16),
+                     ToText(entry.kind), entry.mechanism,
                      cases.empty() ? entry.summary : fmt::format("{}", fmt::join(cases, ", ")));
 }
 
@@ -65,13 +65,15 @@ Result<int> Add(Options options, std::ostream& out) {
   Entry& entry = options.entry;
   const auto kind = EntryKindFromText(options.kind);
   if (!kind)
-    return Fail(ErrorKind::kUsage, "add entry", "", fmt::format("--kind {} is unknown", options.kind),
+    return Fail(ErrorKind::kUsage, "add entry", "",
+                fmt::format("--kind {} is unknown", options.kind),
                 "kinds: win, loss, null, inconclusive, refused, crashed, note, floor");
   entry.kind = *kind;
   entry.time_ms = SystemClock().UnixMs();
   if (entry.author.empty()) {
     const passwd* user = ::getpwuid(::getuid());
-    entry.author = "user:" + (user != nullptr ? std::string(user->pw_name) : std::to_string(::getuid()));
+    entry.author =
+        "user:" + (user != nullptr ? std::string(user->pw_name) : std::to_string(::getuid()));
   }
   if ((options.before_us || options.after_us) && options.cases.size() != 1)
     return Fail(ErrorKind::kUsage, "add entry", "", "--before and --after are times of one case",
@@ -90,7 +92,8 @@ Result<int> Add(Options options, std::ostream& out) {
   CRUCIBLE_ASSIGN(const auto evidence, NamedValues("--evidence", options.evidence));
   for (const auto& [name, ref] : evidence) entry.evidence.push_back({name, ref, ""});
   if (entry.summary.empty() && entry.mechanism.empty())
-    return Fail(ErrorKind::kUsage, "add entry", "", "it says nothing", "give --summary or --mechanism");
+    return Fail(ErrorKind::kUsage, "add entry", "", "it says nothing",
+                "give --summary or --mechanism");
   CRUCIBLE_ASSIGN(const std::filesystem::path file, LogFile(options.log));
   CRUCIBLE_ASSIGN(Store store, Store::Open(file));
   if (!entry.supersedes.empty()) {
@@ -100,8 +103,10 @@ Result<int> Add(Options options, std::ostream& out) {
   }
   CRUCIBLE_ASSIGN(const std::int64_t id, store.AddEntry(entry));
   CRUCIBLE_ASSIGN(const Entry added, store.FindEntry(fmt::format("e{}", id)));
-  if (options.as_json) out << Dump(WithId(added)) << "\n";
-  else fmt::print(out, "added e{} ({})\n", id, added.key);
+  if (options.as_json)
+    out << Dump(WithId(added)) << "\n";
+  else
+    fmt::print(out, "added e{} ({})\n", id, added.key);
   return 0;
 }
 
@@ -139,7 +144,8 @@ void PrintEntry(const Entry& entry, std::ostream& out) {
     field("case", fmt::format("{} {} {}", text, result.role, result.verdict));
   }
   for (const auto& [name, value] : entry.conditions) field("condition", name + " = " + value);
-  for (const auto& [name, value] : entry.margins) field("margin", fmt::format("{} = {}", name, value));
+  for (const auto& [name, value] : entry.margins)
+    field("margin", fmt::format("{} = {}", name, value));
   for (const Evidence& item : entry.evidence)
     field("evidence", fmt::format("{} {} {}", item.kind, item.ref, item.sha256));
 }
@@ -147,8 +153,10 @@ void PrintEntry(const Entry& entry, std::ostream& out) {
 Result<int> Show(const Options& options, std::ostream& out) {
   CRUCIBLE_ASSIGN(Store store, Reading(options));
   CRUCIBLE_ASSIGN(const Entry entry, store.FindEntry(options.id));
-  if (options.as_json) out << Dump(WithId(entry)) << "\n";
-  else PrintEntry(entry, out);
+  if (options.as_json)
+    out << Dump(WithId(entry)) << "\n";
+  else
+    PrintEntry(entry, out);
   return 0;
 }
 
@@ -174,8 +182,10 @@ Result<int> Query(const Options& options, std::ostream& out) {
   CRUCIBLE_ASSIGN(const auto entries, store.QueryEntries(filter));
   json list = json::array();
   for (const Entry& entry : entries) {
-    if (options.as_json) list.push_back(WithId(entry));
-    else out << Row(entry) << "\n";
+    if (options.as_json)
+      list.push_back(WithId(entry));
+    else
+      out << Row(entry) << "\n";
   }
   if (options.as_json) out << Dump(list) << "\n";
   return 0;
@@ -184,8 +194,10 @@ Result<int> Query(const Options& options, std::ostream& out) {
 Result<int> Export(const Options& options, std::ostream& out) {
   CRUCIBLE_ASSIGN(Store store, Reading(options));
   CRUCIBLE_ASSIGN(const std::string text, ExportLines(&store, {.events = options.events}));
-  if (options.file.empty() || options.file == "-") out << text;
-  else CRUCIBLE_TRY(WriteFileAtomically(options.file, text));
+  if (options.file.empty() || options.file == "-")
+    out << text;
+  else
+    CRUCIBLE_TRY(WriteFileAtomically(options.file, text));
   return 0;
 }
 
@@ -202,18 +214,24 @@ Result<int> Import(const Options& options, std::ostream& out) {
   CRUCIBLE_TRY(store.InTransaction([&]() -> Result<> {
     for (std::size_t i = 0; i < texts.size(); ++i) {
       CRUCIBLE_ASSIGN(const ImportSummary sum, ImportLines(&store, texts[i], options.files[i]));
-      list.push_back({{"file", options.files[i]}, {"entries", sum.entries},
-                      {"missions", sum.missions}, {"campaigns", sum.campaigns},
-                      {"points", sum.points}, {"events", sum.events}, {"known", sum.known},
+      list.push_back({{"file", options.files[i]},
+                      {"entries", sum.entries},
+                      {"missions", sum.missions},
+                      {"campaigns", sum.campaigns},
+                      {"points", sum.points},
+                      {"events", sum.events},
+                      {"known", sum.known},
                       {"differing", sum.differing}});
     }
     return {};
   }));
-  if (options.as_json) out << Dump(list) << "\n";
+  if (options.as_json)
+    out << Dump(list) << "\n";
   else
     for (const json& item : list)
-      fmt::print(out, "{}: {} entries, {} missions, {} campaigns, {} points, {} events are new; {} "
-                      "were known, {} of them with other words (the log's own were kept)\n",
+      fmt::print(out,
+                 "{}: {} entries, {} missions, {} campaigns, {} points, {} events are new; {} "
+                 "were known, {} of them with other words (the log's own were kept)\n",
                  item["file"].get<std::string>(), item["entries"].get<int>(),
                  item["missions"].get<int>(), item["campaigns"].get<int>(),
                  item["points"].get<int>(), item["events"].get<int>(), item["known"].get<int>(),
@@ -240,8 +258,10 @@ Result<int> RetestList(const Options& options, std::ostream& out) {
                  Describe(retest.changed),
                  retest.entry.reason.empty() ? retest.entry.summary : retest.entry.reason);
   }
-  if (options.as_json) out << Dump(list) << "\n";
-  else if (list.empty()) out << "nothing is up for a retest\n";
+  if (options.as_json)
+    out << Dump(list) << "\n";
+  else if (list.empty())
+    out << "nothing is up for a retest\n";
   return 0;
 }
 
@@ -257,7 +277,8 @@ Result<Entry> PartFrom(const std::string& text, const std::string& author) {
   part.kind = *kind;
   part.time_ms = SystemClock().UnixMs();
   part.author = author;
-  part.mechanism = text.substr(first + 1, second == std::string::npos ? second : second - first - 1);
+  part.mechanism =
+      text.substr(first + 1, second == std::string::npos ? second : second - first - 1);
   if (second != std::string::npos) part.summary = text.substr(second + 1);
   return part;
 }
@@ -325,11 +346,14 @@ void Declare(CLI::App* app, Options* o, std::vector<std::pair<CLI::App*, Action>
   sub->add_option("--mechanism", o->entry.mechanism, "what changes physically, short");
   sub->add_option("--hypothesis", o->entry.hypothesis, "what was expected, and why");
   sub->add_option("--summary", o->entry.summary, "what happened, with the numbers");
-  sub->add_option("--reason", o->entry.reason, "why it was decided so; a floor: what it is computed from");
-  sub->add_option("--before", o->before_us, "time before, microseconds")->check(CLI::PositiveNumber);
+  sub->add_option("--reason", o->entry.reason,
+                  "why it was decided so; a floor: what it is computed from");
+  sub->add_option("--before", o->before_us, "time before, microseconds")
+      ->check(CLI::PositiveNumber);
   sub->add_option("--after", o->after_us, "time after, microseconds")->check(CLI::PositiveNumber);
   sub->add_option("--condition", o->conditions, "FIELD=VALUE it was measured under; repeatable");
-  sub->add_option("--evidence", o->evidence, "KIND=REF: commit, job, report, profile, file, url; repeatable");
+  sub->add_option("--evidence", o->evidence,
+                  "KIND=REF: commit, job, report, profile, file, url; repeatable");
   sub->add_option("--supersedes", o->entry.supersedes, "the entry that this one replaces");
   sub->add_option("--author", o->entry.author, "who says so (default: user:NAME)");
   sub->add_flag("--conflated", o->entry.conflated, "it changed several things at once");

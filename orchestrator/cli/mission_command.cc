@@ -3,17 +3,17 @@
 #include <fmt/ostream.h>
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "orchestrator/agents/mission_folder.h"
 #include "orchestrator/cli/attach.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/integrate.h"
-#include "results_log/store.h"
 #include "orchestrator/spend.h"
+#include "results_log/store.h"
 
 namespace crucible {
 namespace {
@@ -60,8 +60,9 @@ int Show(Store* store, const Workspace& workspace, const std::string& id, bool a
   const auto row = store->FindMission(id);
   if (!row) return Report(row.error(), err);
   if (!*row)
-    return Report(Error{ErrorKind::kNotFound, "show mission " + id + ": the log has no such "
-                                              "mission; `crucible mission list` shows them"},
+    return Report(Error{ErrorKind::kNotFound, "show mission " + id +
+                                                  ": the log has no such "
+                                                  "mission; `crucible mission list` shows them"},
                   err);
   if (as_json) {
     out << AsJson(**row).dump(2) << "\n";
@@ -136,15 +137,15 @@ int MissionCommand(const Words& words, std::ostream& out, std::ostream& err) {
   if (!ParseWords(&app, words, out, err, &code)) return code;
   const auto workspace = FindWorkspace();
   if (!workspace) return Report(workspace.error(), err);
-  auto store = add->parsed() ? Store::Open(workspace->LogFile())
-                             : Store::OpenReadOnly(workspace->LogFile());
+  auto store =
+      add->parsed() ? Store::Open(workspace->LogFile()) : Store::OpenReadOnly(workspace->LogFile());
   if (!store) return Report(store.error(), err);
   if (list->parsed()) return List(&*store, row.campaign, as_json, out, err);
   if (show->parsed()) return Show(&*store, *workspace, id, as_json, out, err);
   if (add->parsed()) return Add(&*store, row, out, err);
   if (attach->parsed()) {
-    const auto attached = Attach(&*store, *workspace, id, !no_follow, [] { return false; }, out,
-                                 SystemClock());
+    const auto attached = Attach(
+        &*store, *workspace, id, !no_follow, [] { return false; }, out, SystemClock());
     return attached ? 0 : Report(attached.error(), err);
   }
   return Approve(*workspace, id, out, err);

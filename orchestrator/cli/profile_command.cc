@@ -8,13 +8,13 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <ostream>
 #include <sstream>
 
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/subprocess.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/place.h"

@@ -5,8 +5,9 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
+
+#include "base/json.h"
 
 namespace crucible {
 namespace {
@@ -15,14 +16,17 @@ using nlohmann::json;
 
 struct OfCase {
   const Point *first = nullptr, *best = nullptr, *newest = nullptr;
-  std::string peers_entry;             // of the newest run with peers
+  std::string peers_entry;  // of the newest run with peers
   std::map<std::string, double> peers;
 };
 
 json PointJson(const Point* point) {
   if (point == nullptr) return nullptr;
-  return {{"median_us", point->median_us}, {"time_ms", point->time_ms}, {"commit", point->name},
-          {"record", point->record}, {"entry", point->entry_key}};
+  return {{"median_us", point->median_us},
+          {"time_ms", point->time_ms},
+          {"commit", point->name},
+          {"record", point->record},
+          {"entry", point->entry_key}};
 }
 
 std::optional<double> OursIn(const std::vector<Entry>& entries, const std::string& key,
@@ -78,8 +82,8 @@ json RecordsOf(const std::vector<Point>& points, const std::vector<Entry>& entri
   json list = json::array();
   for (const auto& [name, of] : cases) {
     if (of.newest == nullptr) continue;
-    json item = {{"target", name.first},          {"case", name.second},
-                 {"first", PointJson(of.first)},  {"best", PointJson(of.best)},
+    json item = {{"target", name.first},           {"case", name.second},
+                 {"first", PointJson(of.first)},   {"best", PointJson(of.best)},
                  {"newest", PointJson(of.newest)}, {"beside_peers", nullptr}};
     if (const auto ours = OursIn(entries, of.peers_entry, name.second); ours && !of.peers.empty())
       item["beside_peers"] = {{"entry", of.peers_entry}, {"ours_us", *ours}, {"peers", of.peers}};

@@ -11,8 +11,9 @@ namespace crucible {
 
 // One object a case, in the order of target and name:
 //   {"target","case","first":P,"best":P,"newest":P,"beside_peers":B}
-// P (or null): {"median_us","time_ms","commit","record","entry"}. B (or null) is the newest run that
-// timed main and the peers together: {"entry","ours_us","peers":{NAME:us}}; `entries` holds ours.
+// P (or null): {"median_us","time_ms","commit","record","entry"}. B (or null) is the newest run
+// that timed main and the peers together: {"entry","ours_us","peers":{NAME:us}}; `entries` holds
+// ours.
 nlohmann::json RecordsOf(const std::vector<Point>& points, const std::vector<Entry>& entries);
 
 // The same for people: two lines a case.

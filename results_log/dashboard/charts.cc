@@ -18,9 +18,10 @@ constexpr double kScaleEnd = 1.3;
 double Percent(double ratio) { return 100 * std::clamp(ratio, 0.0, kScaleEnd) / kScaleEnd; }
 
 std::string Mark(const char* kind, double ratio, const std::string& title) {
-  return fmt::format("<line class=\"{}\" x1=\"{:.2f}%\" x2=\"{:.2f}%\" y1=\"0\" y2=\"24\">"
-                     "<title>{}</title></line>",
-                     kind, Percent(ratio), Percent(ratio), Escaped(title));
+  return fmt::format(
+      "<line class=\"{}\" x1=\"{:.2f}%\" x2=\"{:.2f}%\" y1=\"0\" y2=\"24\">"
+      "<title>{}</title></line>",
+      kind, Percent(ratio), Percent(ratio), Escaped(title));
 }
 
 std::string BarRow(const CaseTimes& item) {
@@ -34,12 +35,12 @@ std::string BarRow(const CaseTimes& item) {
     marks += Mark("floor", item.floor->median_us / first,
                   "floor: " + TimeText(item.floor->median_us) + ", " + item.floor->name);
   if (item.record != nullptr)
-    marks += fmt::format("<circle class=\"record\" cx=\"{:.2f}%\" cy=\"12\" r=\"3.5\"><title>record: "
-                         "{}</title></circle>",
-                         Percent(item.record->median_us / first),
-                         Escaped(TimeText(item.record->median_us) + " at " +
-                                 item.record->name.substr(0, 12)));
-  const std::string verdict = still ? "not moved"
+    marks += fmt::format(
+        "<circle class=\"record\" cx=\"{:.2f}%\" cy=\"12\" r=\"3.5\"><title>record: "
+        "{}</title></circle>",
+        Percent(item.record->median_us / first),
+        Escaped(TimeText(item.record->median_us) + " at " + item.record->name.substr(0, 12)));
+  const std::string verdict = still       ? "not moved"
                               : ratio < 1 ? fmt::format("{:.2f}x faster", 1 / ratio)
                                           : fmt::format("{:.2f}x slower", ratio);
   return fmt::format(
@@ -68,7 +69,7 @@ struct Step {
 
 // One step a commit of main: the geometric mean over cases of newest / first.
 std::vector<Step> Steps(const DashboardInput& input) {
-  std::map<std::string, std::pair<double, double>> cases;   // first, newest
+  std::map<std::string, std::pair<double, double>> cases;  // first, newest
   for (const Point& point : input.points)
     if (point.kind == "main" && point.median_us > 0)
       cases.try_emplace(point.case_name, point.median_us, point.median_us);
@@ -83,10 +84,10 @@ std::vector<Step> Steps(const DashboardInput& input) {
     std::string why;
     for (const Entry& entry : input.entries)
       if (entry.key == point.entry_key) why = ": " + entry.mechanism + ". " + entry.summary;
-    const Step step{point.time_ms, ratio,
-                    fmt::format("{} {}, geomean {:.3f} of the first{}",
-                                FormatUtc(point.time_ms).substr(0, 16), point.name.substr(0, 12),
-                                ratio, why)};
+    const Step step{
+        point.time_ms, ratio,
+        fmt::format("{} {}, geomean {:.3f} of the first{}", FormatUtc(point.time_ms).substr(0, 16),
+                    point.name.substr(0, 12), ratio, why)};
     if (!steps.empty() && commit == point.name && steps.back().time_ms == point.time_ms)
       steps.back() = step;
     else
@@ -109,8 +110,9 @@ std::string Bars(const std::vector<CaseTimes>& cases) {
       "library</span><span><svg><line class=\"floor\" x1=\"9\" x2=\"9\" y2=\"12\"/></svg>floor"
       "</span></div>\n";
   for (const CaseTimes& item : cases) text += BarRow(item);
-  text += "<p class=\"dim\">Each case on its own scale: its first time is the whole track. A mark "
-          "beyond 1.3 times the first stands at the end; hover for its number.</p>\n";
+  text +=
+      "<p class=\"dim\">Each case on its own scale: its first time is the whole track. A mark "
+      "beyond 1.3 times the first stands at the end; hover for its number.</p>\n";
   return text;
 }
 
@@ -126,34 +128,40 @@ std::string Geomean(const DashboardInput& input) {
   low = std::max(0.0, low - margin);
   high += margin;
   const std::int64_t begin = steps.front().time_ms;
-  const std::int64_t span = std::max<std::int64_t>(1, std::max(input.now_ms, steps.back().time_ms) - begin);
+  const std::int64_t span =
+      std::max<std::int64_t>(1, std::max(input.now_ms, steps.back().time_ms) - begin);
   const auto x = [&](std::int64_t time_ms) {
     return 48 + 1008.0 * static_cast<double>(time_ms - begin) / static_cast<double>(span);
   };
   const auto y = [&](double ratio) { return 10 + 200 * (high - ratio) / (high - low); };
-  std::string text = "<svg viewBox=\"0 0 1072 240\" role=\"img\" aria-label=\"geometric mean over "
-                     "time\">";
+  std::string text =
+      "<svg viewBox=\"0 0 1072 240\" role=\"img\" aria-label=\"geometric mean over "
+      "time\">";
   const double tick = TickOf(high - low);
   for (double ratio = tick * std::ceil(low / tick); ratio <= high; ratio += tick) {
-    text += fmt::format("<line class=\"axis\" x1=\"48\" x2=\"1056\" y1=\"{0:.1f}\" y2=\"{0:.1f}\"/>"
-                        "<text x=\"40\" y=\"{1:.1f}\" text-anchor=\"end\">{2:.3g}</text>",
-                        y(ratio), y(ratio) + 4, ratio);
+    text += fmt::format(
+        "<line class=\"axis\" x1=\"48\" x2=\"1056\" y1=\"{0:.1f}\" y2=\"{0:.1f}\"/>"
+        "<text x=\"40\" y=\"{1:.1f}\" text-anchor=\"end\">{2:.3g}</text>",
+        y(ratio), y(ratio) + 4, ratio);
   }
   std::string path = fmt::format("M{:.1f} {:.1f}", x(steps[0].time_ms), y(steps[0].ratio));
   std::string dots;
   for (const Step& step : steps) {
     path += fmt::format("H{:.1f}V{:.1f}", x(step.time_ms), y(step.ratio));
-    dots += fmt::format("<circle class=\"dot\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4.5\"><title>{}</title>"
-                        "</circle>",
-                        x(step.time_ms), y(step.ratio), Escaped(step.title));
+    dots += fmt::format(
+        "<circle class=\"dot\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4.5\"><title>{}</title>"
+        "</circle>",
+        x(step.time_ms), y(step.ratio), Escaped(step.title));
   }
   path += fmt::format("H{:.1f}", x(begin + span));
   text += fmt::format("<path class=\"step\" d=\"{}\"/>{}", path, dots);
-  text += fmt::format("<text x=\"48\" y=\"232\">{}</text><text x=\"1056\" y=\"232\" "
-                      "text-anchor=\"end\">{}</text></svg>\n",
-                      FormatUtc(begin).substr(0, 16), FormatUtc(begin + span).substr(0, 16));
-  return text + "<p class=\"dim\">Geometric mean over all cases of newest / first time: lower is "
-                "faster. A dot is a measured commit of main.</p>\n";
+  text += fmt::format(
+      "<text x=\"48\" y=\"232\">{}</text><text x=\"1056\" y=\"232\" "
+      "text-anchor=\"end\">{}</text></svg>\n",
+      FormatUtc(begin).substr(0, 16), FormatUtc(begin + span).substr(0, 16));
+  return text +
+         "<p class=\"dim\">Geometric mean over all cases of newest / first time: lower is "
+         "faster. A dot is a measured commit of main.</p>\n";
 }
 
 }  // namespace crucible::dashboard

@@ -14,21 +14,34 @@ std::string Escaped(std::string_view text) {
   std::string html;
   for (const char c : text) {
     switch (c) {
-      case '&': html += "&amp;"; break;
-      case '<': html += "&lt;"; break;
-      case '>': html += "&gt;"; break;
-      case '"': html += "&quot;"; break;
-      case '\'': html += "&#39;"; break;
+      case '&':
+        html += "&amp;";
+        break;
+      case '<':
+        html += "&lt;";
+        break;
+      case '>':
+        html += "&gt;";
+        break;
+      case '"':
+        html += "&quot;";
+        break;
+      case '\'':
+        html += "&#39;";
+        break;
       default:
-        if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') html += "\xef\xbf\xbd";
-        else html.push_back(c);
+        if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t')
+          html += "\xef\xbf\xbd";
+        else
+          html.push_back(c);
     }
   }
   return html;
 }
 
 std::string TimeText(double us) {
-  if (us >= 1000) return fmt::format("{:.{}f} ms", us / 1000, us >= 100'000 ? 0 : us >= 10'000 ? 1 : 2);
+  if (us >= 1000)
+    return fmt::format("{:.{}f} ms", us / 1000, us >= 100'000 ? 0 : us >= 10'000 ? 1 : 2);
   return fmt::format("{:.{}f} us", us, us >= 100 ? 0 : us >= 10 ? 1 : 2);
 }
 
@@ -89,8 +102,10 @@ std::string RenderDashboard(const DashboardInput& input) {
   const auto cases = CasesOf(input.points);
   const std::string title = input.target.empty() ? "crucible" : "crucible: " + input.target;
   std::string page = fmt::format(
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">{}\n<meta name=\"viewport\" "
-      "content=\"width=device-width,initial-scale=1\">\n<title>{}</title>\n<style>{}</style></head>\n"
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">{}\n<meta "
+      "name=\"viewport\" "
+      "content=\"width=device-width,initial-scale=1\">\n<title>{}</title>\n<style>{}</style></"
+      "head>\n"
       "<body>\n<h1>{}</h1>\n<p class=\"dim\">As of {} UTC</p>\n",
       input.refresh_s > 0
           ? fmt::format("\n<meta http-equiv=\"refresh\" content=\"{}\">", input.refresh_s)

@@ -19,7 +19,7 @@ struct DashboardInput {
   std::vector<MissionRow> missions;    // oldest first
   std::vector<Entry> entries;          // oldest first
   std::vector<Point> points;           // oldest first
-  std::vector<LoggedJob> jobs;            // newest first
+  std::vector<LoggedJob> jobs;         // newest first
 };
 
 // Rows of one target ("" : the one measured last), from one consistent reading of the log.

@@ -12,13 +12,13 @@ namespace crucible::dashboard {
 
 // Text as HTML: & < > " ' escaped, control characters shown as U+FFFD.
 std::string Escaped(std::string_view text);
-std::string TimeText(double us);       // "12.3 us", "4.56 ms"
+std::string TimeText(double us);  // "12.3 us", "4.56 ms"
 
 // What the points say of one case.
 struct CaseTimes {
   std::string name;
   const Point *first = nullptr, *newest = nullptr, *record = nullptr, *floor = nullptr;
-  std::vector<const Point*> peers;     // the newest of each
+  std::vector<const Point*> peers;  // the newest of each
   double Ratio() const { return newest->median_us / first->median_us; }
 };
 

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "results_log/dashboard/parts.h"
 #include "results_log/retest.h"
 
@@ -15,11 +15,12 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kRows = 25;   // of the tables that only grow: the log has the rest
+constexpr std::size_t kRows = 25;  // of the tables that only grow: the log has the rest
 
 std::string Tile(const std::string& value, const std::string& label, const char* state = "") {
-  return fmt::format("<div class=\"tile\"><b class=\"{}\">{}</b><span class=\"dim\">{}</span></div>\n",
-                     state, Escaped(value), Escaped(label));
+  return fmt::format(
+      "<div class=\"tile\"><b class=\"{}\">{}</b><span class=\"dim\">{}</span></div>\n", state,
+      Escaped(value), Escaped(label));
 }
 
 // A table of cells that are HTML already; a header that begins with '#' is of numbers, one with '~'
@@ -32,8 +33,9 @@ std::string Table(const std::vector<std::string>& headers,
   };
   std::string text = "<div class=\"wide\"><table><tr>";
   for (std::size_t i = 0; i < headers.size(); ++i)
-    text += fmt::format("<th class=\"{}\">{}</th>", kind(i),
-                        headers[i][0] == '#' || headers[i][0] == '~' ? headers[i].substr(1) : headers[i]);
+    text += fmt::format(
+        "<th class=\"{}\">{}</th>", kind(i),
+        headers[i][0] == '#' || headers[i][0] == '~' ? headers[i].substr(1) : headers[i]);
   text += "</tr>\n";
   for (const auto& row : rows) {
     text += "<tr>";
@@ -102,36 +104,40 @@ std::string Summary(const DashboardInput& input, const std::vector<CaseTimes>& c
   }
   if (!cases.empty()) {
     const double ratio = std::exp(sum / static_cast<double>(cases.size()));
-    text += Tile(ratio <= 1 ? fmt::format("{:.2f}x faster", 1 / ratio) : fmt::format("{:.2f}x slower", ratio),
-                 fmt::format("geometric mean over {} case{}", cases.size(), cases.size() == 1 ? "" : "s"),
-                 ratio < 1 ? "moved" : "still");
+    text += Tile(
+        ratio <= 1 ? fmt::format("{:.2f}x faster", 1 / ratio)
+                   : fmt::format("{:.2f}x slower", ratio),
+        fmt::format("geometric mean over {} case{}", cases.size(), cases.size() == 1 ? "" : "s"),
+        ratio < 1 ? "moved" : "still");
     text += still.empty()
                 ? Tile("none", "cases that have not moved", "moved")
                 : Tile(fmt::format("{}", fmt::join(still, ", ")), "not moved (or slower)", "still");
   }
-  const auto landed = std::count_if(input.missions.begin(), input.missions.end(), [](const auto& row) {
-    return row.merge_outcome == "landed";
-  });
+  const auto landed = std::count_if(input.missions.begin(), input.missions.end(),
+                                    [](const auto& row) { return row.merge_outcome == "landed"; });
   text += Tile(fmt::format("{} of {}", landed, input.missions.size()), "missions landed");
-  const auto rejected = std::count_if(input.entries.begin(), input.entries.end(), [](const Entry& entry) {
-    return IsRejection(entry.kind);
-  });
-  text += Tile(fmt::format("{}", rejected), fmt::format("rejections among {} entries", input.entries.size()));
+  const auto rejected = std::count_if(input.entries.begin(), input.entries.end(),
+                                      [](const Entry& entry) { return IsRejection(entry.kind); });
+  text += Tile(fmt::format("{}", rejected),
+               fmt::format("rejections among {} entries", input.entries.size()));
   text += Cost(input, cases) + "</div>\n";
   for (const CampaignRow& row : input.campaigns)
-    text += fmt::format("<p><b>{}</b>: {}{}{} <span class=\"dim\">since {} UTC{}</span></p>\n",
-                        Escaped(row.name), Escaped(row.state),
-                        row.phase.empty() ? "" : ", " + Escaped(row.phase),
-                        row.message.empty() ? "" : ": " + Escaped(row.message),
-                        FormatUtc(row.started_ms).substr(0, 16),
-                        row.ended_ms ? ", took " + FormatDuration(*row.ended_ms - row.started_ms) : "");
+    text += fmt::format(
+        "<p><b>{}</b>: {}{}{} <span class=\"dim\">since {} UTC{}</span></p>\n", Escaped(row.name),
+        Escaped(row.state), row.phase.empty() ? "" : ", " + Escaped(row.phase),
+        row.message.empty() ? "" : ": " + Escaped(row.message),
+        FormatUtc(row.started_ms).substr(0, 16),
+        row.ended_ms ? ", took " + FormatDuration(*row.ended_ms - row.started_ms) : "");
   return text;
 }
 
 std::string Missions(const DashboardInput& input) {
   std::vector<std::vector<std::string>> rows;
-  for (auto row = input.missions.rbegin(); row != input.missions.rend() && rows.size() < kRows; ++row) {
-    const char* state = row->merge_outcome == "landed" ? "moved" : row->outcome == "crashed" ? "worse" : "";
+  for (auto row = input.missions.rbegin(); row != input.missions.rend() && rows.size() < kRows;
+       ++row) {
+    const char* state = row->merge_outcome == "landed" ? "moved"
+                        : row->outcome == "crashed"    ? "worse"
+                                                       : "";
     rows.push_back({Escaped(row->id), Escaped(row->flavour),
                     Escaped(fmt::format("{}", fmt::join(row->cases, ", "))), Escaped(row->state),
                     Escaped(row->outcome),
@@ -139,8 +145,9 @@ std::string Missions(const DashboardInput& input) {
                     Span(row->started_ms, row->ended_ms, input.now_ms), SpendOf(*row),
                     Escaped(row->goal)});
   }
-  return Table({"mission", "flavour", "cases", "state", "outcome", "merge", "#time", "#spent", "~goal"}, rows,
-               "No mission was planned yet.");
+  return Table(
+      {"mission", "flavour", "cases", "state", "outcome", "merge", "#time", "#spent", "~goal"},
+      rows, "No mission was planned yet.");
 }
 
 std::string Rejections(const DashboardInput& input) {
@@ -170,32 +177,39 @@ std::string Rejections(const DashboardInput& input) {
   for (const auto& [mechanism, group] : sorted) {
     if (rows.size() == kRows) break;
     std::vector<std::string> kinds;
-    for (const auto& [kind, count] : group.kinds) kinds.push_back(fmt::format("{} {}", count, ToText(kind)));
-    rows.push_back({Escaped(mechanism.empty() ? "(none named)" : mechanism), std::to_string(group.count),
-                    fmt::format("{}", fmt::join(kinds, ", ")),
-                    group.worst > 0 ? fmt::format("{:+.1f} % {}", (group.worst - 1) * 100, Escaped(group.where))
-                                    : "not measured",
+    for (const auto& [kind, count] : group.kinds)
+      kinds.push_back(fmt::format("{} {}", count, ToText(kind)));
+    rows.push_back({Escaped(mechanism.empty() ? "(none named)" : mechanism),
+                    std::to_string(group.count), fmt::format("{}", fmt::join(kinds, ", ")),
+                    group.worst > 0
+                        ? fmt::format("{:+.1f} % {}", (group.worst - 1) * 100, Escaped(group.where))
+                        : "not measured",
                     Escaped(group.newest)});
   }
-  return Table({"~mechanism", "#count", "kinds", "#worst", "newest"}, rows, "Nothing was rejected yet.");
+  return Table({"~mechanism", "#count", "kinds", "#worst", "newest"}, rows,
+               "Nothing was rejected yet.");
 }
 
 std::string Recent(const DashboardInput& input) {
   std::vector<std::vector<std::string>> rows;
-  for (auto entry = input.entries.rbegin(); entry != input.entries.rend() && rows.size() < kRows; ++entry) {
+  for (auto entry = input.entries.rbegin(); entry != input.entries.rend() && rows.size() < kRows;
+       ++entry) {
     std::vector<std::string> cases;
     for (const CaseResult& result : entry->cases)
-      cases.push_back(result.ratio ? fmt::format("{} {:+.1f} %", result.name, (*result.ratio - 1) * 100)
-                                   : result.name);
-    const char* state = entry->kind == EntryKind::kWin ? "moved" : entry->kind == EntryKind::kLoss ? "worse" : "";
+      cases.push_back(result.ratio
+                          ? fmt::format("{} {:+.1f} %", result.name, (*result.ratio - 1) * 100)
+                          : result.name);
+    const char* state = entry->kind == EntryKind::kWin    ? "moved"
+                        : entry->kind == EntryKind::kLoss ? "worse"
+                                                          : "";
     rows.push_back({fmt::format("e{}", entry->id), FormatUtc(entry->time_ms).substr(5, 11),
                     fmt::format("<span class=\"{}\">{}</span>", state, ToText(entry->kind)),
                     Escaped(entry->mechanism), Escaped(fmt::format("{}", fmt::join(cases, ", "))),
                     Escaped(entry->summary.empty() ? entry->reason : entry->summary),
                     Escaped(entry->author)});
   }
-  return Table({"entry", "time, UTC", "kind", "~mechanism", "cases", "~what happened", "author"}, rows,
-               "The log has no entry yet.");
+  return Table({"entry", "time, UTC", "kind", "~mechanism", "cases", "~what happened", "author"},
+               rows, "The log has no entry yet.");
 }
 
 std::string Queue(const DashboardInput& input) {

@@ -2,8 +2,8 @@
 #include "base/files.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/hash.h"

@@ -53,10 +53,11 @@ TEST(Subprocess, MissingDirectoryIsAnErrorAndNotTheParents) {
 
 TEST(Subprocess, RunsInItsDirectoryWithItsEnvironment) {
   ::setenv("CRUCIBLE_TEST_REMOVED", "1", 1);
-  const auto run = RunCaptured({.argv = {"sh", "-c", "pwd; echo $ADDED; echo [$CRUCIBLE_TEST_REMOVED]"},
-                                .directory = "/usr",
-                                .environment = {{"ADDED", "yes"}},
-                                .unset = {"CRUCIBLE_TEST_REMOVED"}});
+  const auto run =
+      RunCaptured({.argv = {"sh", "-c", "pwd; echo $ADDED; echo [$CRUCIBLE_TEST_REMOVED]"},
+                   .directory = "/usr",
+                   .environment = {{"ADDED", "yes"}},
+                   .unset = {"CRUCIBLE_TEST_REMOVED"}});
   ASSERT_TRUE(run) << run.error().text;
   EXPECT_EQ(run->out, "/usr\nyes\n[]\n");
 }
@@ -75,8 +76,8 @@ TEST(Subprocess, PassesANamedDescriptor) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   UniqueFd read_end(ends[0]), write_end(ends[1]);
-  auto child = Subprocess::Start({.argv = {"sh", "-c", "echo hello >&7"},
-                                  .descriptors = {{7, write_end.get()}}});
+  auto child = Subprocess::Start(
+      {.argv = {"sh", "-c", "echo hello >&7"}, .descriptors = {{7, write_end.get()}}});
   ASSERT_TRUE(child) << child.error().text;
   write_end.Reset();
   ASSERT_TRUE(child->Wait(milliseconds(5000))->ok());

@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/json.h"
 #include "checks/report.h"
 
 namespace crucible::judge {
@@ -340,8 +340,9 @@ TEST_F(Judge, ExploitsMustBeCaughtEachForItsOwnReason) {
   const auto add = [&](const std::string& name, const std::string& plan,
                        const std::string& expects) {
     const Arm arm = MakeArm(name, plan);
-    request.target.exploits.push_back(
-        {.name = name, .command = {CRUCIBLE_FAKE_HARNESS, arm.build / "plan"}, .expects = {expects}});
+    request.target.exploits.push_back({.name = name,
+                                       .command = {CRUCIBLE_FAKE_HARNESS, arm.build / "plan"},
+                                       .expects = {expects}});
   };
   add("leaves_nan", "mode unverified\n", "holds NaN");
   add("wrong_answer", "mode wrong_check\n", "residual 812");
@@ -360,8 +361,9 @@ TEST_F(Judge, ExploitsMustBeCaughtEachForItsOwnReason) {
 TEST_F(Judge, AHarnessThatRejectsEverythingCatchesNoExploits) {
   Request request = With("mode wrong_check\n");
   const Arm arm = MakeArm("cheat", "mode wrong_check\n");
-  request.target.exploits = {
-      {.name = "cheat", .command = {CRUCIBLE_FAKE_HARNESS, arm.build / "plan"}, .expects = {"812"}}};
+  request.target.exploits = {{.name = "cheat",
+                              .command = {CRUCIBLE_FAKE_HARNESS, arm.build / "plan"},
+                              .expects = {"812"}}};
   EXPECT_EQ(RunExploits(request)->verdict, Verdict::kCheckFailed);
 }
 

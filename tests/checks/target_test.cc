@@ -5,7 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 
 namespace crucible {
 namespace {

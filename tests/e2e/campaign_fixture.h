@@ -1,7 +1,7 @@
 // campaign_fixture.h: a throw-away repository with the transpose example and the real programs.
 //
-// Nothing is faked: git, the compiler, gpu_run, the judge and `crucible` itself run as a person would
-// run them; only the place is temporary (repository, state, device locks).
+// Nothing is faked: git, the compiler, gpu_run, the judge and `crucible` itself run as a person
+// would run them; only the place is temporary (repository, state, device locks).
 #pragma once
 
 #include <fmt/format.h>
@@ -10,12 +10,12 @@
 
 #include <chrono>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "base/files.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/process_identity.h"
 #include "base/subprocess.h"
 
@@ -48,8 +48,7 @@ class CampaignFixture : public ::testing::Test {
     SubprocessSpec spec;
     spec.argv = std::move(words);
     spec.directory = repository_;
-    spec.environment = {{"CRUCIBLE_LOCK_DIR", (root_ / "locks").string()},
-                        {"CRUCIBLE_E2E", mark_}};
+    spec.environment = {{"CRUCIBLE_LOCK_DIR", (root_ / "locks").string()}, {"CRUCIBLE_E2E", mark_}};
     spec.unset = {"CRUCIBLE_HOME", "CRUCIBLE_GPU_TOKEN", "ANTHROPIC_API_KEY", "OPENAI_API_KEY",
                   "OPENAI_BASE_URL"};
     return spec;

@@ -170,9 +170,11 @@ TEST_F(CampaignTest, ASlowdownOfAnotherCaseIsCaughtByTheRatchet) {
   // Fast for one size, ruinous for the other: the mission's claim is the planner's first case.
   UseScriptAgent(
       "case=$(sed -n 's/^.*\"cases\": *\\[ *//p' \"$(dirname \"$1\")/mission.json\" | head -1)\n"
-      "grep -A1 '\"cases\"' \"$(dirname \"$1\")/mission.json\" | grep -q n300 && slow=500 || slow=300\n"
+      "grep -A1 '\"cases\"' \"$(dirname \"$1\")/mission.json\" | grep -q n300 && slow=500 || "
+      "slow=300\n"
       "sed -i 's/kBlock = 2;/kBlock = 1;/' examples/transpose/tuning.h\n"
-      "sed -i \"s/  return 0;/  if (n == $slow) for (int k = 0; k < 40; ++k) for (long i = 0; i < 1L * n * n; ++i) "
+      "sed -i \"s/  return 0;/  if (n == $slow) for (int k = 0; k < 40; ++k) for (long i = 0; i < "
+      "1L * n * n; ++i) "
       "{ volatile float x = in[i]; (void)x; }\\n  return 0;/\" examples/transpose/transpose.cc\n"
       "git -c user.name=a -c user.email=a@b commit -qam uneven\n",
       3);
@@ -266,7 +268,8 @@ TEST_F(CampaignTest, DoctorShowsEachCheatWithTheReasonItWasCaughtFor) {
   Replace("examples/transpose/target.toml", "[limits]\n", kHonestAsCheat);
   const Captured weak = Crucible(words);
   EXPECT_EQ(weak.status.code, 1) << weak.out;
-  EXPECT_NE(weak.out.find("honest                 MISSED   anything"), std::string::npos) << weak.out;
+  EXPECT_NE(weak.out.find("honest                 MISSED   anything"), std::string::npos)
+      << weak.out;
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include <signal.h>
 
 #include <cmath>
-
 #include <random>
 #include <set>
 
@@ -70,8 +69,10 @@ TEST_F(KillTest, ResumeAfterKillAtTwentyRandomPoints) {
   spec.log_path = root_ / "campaign.log";
   auto last = Subprocess::Start(spec);
   ASSERT_TRUE(last);
-  for (int i = 0; i < 200 && Crucible({"campaign", "status", "--json"}).out.find("\"alive\": true") ==
-                                 std::string::npos; ++i)
+  for (int i = 0;
+       i < 200 &&
+       Crucible({"campaign", "status", "--json"}).out.find("\"alive\": true") == std::string::npos;
+       ++i)
     SystemClock().SleepFor(std::chrono::milliseconds(50));
   EXPECT_TRUE(Crucible({"campaign", "pause", "transpose"}).status.ok());
   const auto ended = last->Wait(std::chrono::minutes(3));
@@ -91,10 +92,9 @@ TEST_F(KillTest, ResumeAfterKillAtTwentyRandomPoints) {
   // Nothing is left: worktrees, branches, processes, a held lock.
   ExpectTidy();
   EXPECT_TRUE(ProcessesWithEnvironment("CRUCIBLE_E2E", mark_).empty());
-  const auto free_device = RunCaptured(
-      Spec({std::string(CRUCIBLE_BIN_DIR) + "/gpu_run", "--device", "cpu", "--queue-limit", "5s",
-            "--", "true"}),
-      std::chrono::seconds(20));
+  const auto free_device = RunCaptured(Spec({std::string(CRUCIBLE_BIN_DIR) + "/gpu_run", "--device",
+                                             "cpu", "--queue-limit", "5s", "--", "true"}),
+                                       std::chrono::seconds(20));
   ASSERT_TRUE(free_device);
   EXPECT_TRUE(free_device->status.ok()) << free_device->err;
 }

@@ -69,8 +69,7 @@ json SlowsAnotherCase() {
             "      volatile float x = in[k % (n * n)];\n      (void)x;\n    }\n  return 0;"),
        Compare("large passes", params),
        Log("large passes", "a third of the time, since every pass costs the same", params),
-       Commit("Go over large ones once"),
-       Report("candidate", "One pass is enough above 180."),
+       Commit("Go over large ones once"), Report("candidate", "One pass is enough above 180."),
        Report("no_change", "It could not be shown to be faster.")});
 }
 
@@ -79,16 +78,14 @@ json SlowsAnotherCase() {
 json FewerPasses(const std::string& goal, const std::string& line, const std::string& mechanism) {
   const json params = {{"passes", {3, 1}}};
   return Conversation(
-      goal,
-      {Fault(529, {{"retry_after_ms", "50"}, {"times", 2}}), Call("brief"),
-       Fault(429, {{"retry_after", "1"}}),
-       Malformed(Edit(kKernelFile, kPassesLine, line)),
-       Fault("drop"), Edit(kKernelFile, kPassesLine, line), Compare(mechanism, params),
-       Fault("cut_json"),
-       Log(mechanism, "a third of the time: the passes all write the same", params),
-       Commit("Go over the matrix once"),
-       Report("candidate", "The later passes wrote what was there."),
-       Report("no_change", "It could not be shown to be faster.")});
+      goal, {Fault(529, {{"retry_after_ms", "50"}, {"times", 2}}), Call("brief"),
+             Fault(429, {{"retry_after", "1"}}), Malformed(Edit(kKernelFile, kPassesLine, line)),
+             Fault("drop"), Edit(kKernelFile, kPassesLine, line), Compare(mechanism, params),
+             Fault("cut_json"),
+             Log(mechanism, "a third of the time: the passes all write the same", params),
+             Commit("Go over the matrix once"),
+             Report("candidate", "The later passes wrote what was there."),
+             Report("no_change", "It could not be shown to be faster.")});
 }
 
 class ScriptedCampaignTest : public ScriptedFixture {
@@ -198,8 +195,8 @@ TEST_F(ScriptedCampaignTest, SixMissionsEndAsEachDeserves) {
   EXPECT_EQ(second["spend"]["model"], "scripted-chat") << second["spend"];
   bool conflict_logged = false;
   for (const json& entry : Query({"--kind", "refused"}))
-    conflict_logged |= entry["reason"].get<std::string>().find("conflicts with main") !=
-                       std::string::npos;
+    conflict_logged |=
+        entry["reason"].get<std::string>().find("conflicts with main") != std::string::npos;
   EXPECT_TRUE(conflict_logged);
   int landed_entries = 0;
   for (const json& entry : Query({"--kind", "win"})) landed_entries += entry["landed"] == true;
@@ -256,8 +253,8 @@ class ScriptedResumeTest : public ScriptedCampaignTest {
 };
 
 TEST_F(ScriptedResumeTest, AKilledOrchestratorLosesAndDoublesNothing) {
-  const auto probe = RunCaptured(
-      Spec({"sh", "-c", "bwrap --ro-bind / / --unshare-all true"}), std::chrono::seconds(20));
+  const auto probe = RunCaptured(Spec({"sh", "-c", "bwrap --ro-bind / / --unshare-all true"}),
+                                 std::chrono::seconds(20));
   const bool sandbox = probe && probe->status.ok();
   AddCampaign(1, 1, !sandbox, "150s");
   StartServer({FallsSilentAfterItsCommit(), NothingToDo()});
@@ -265,7 +262,7 @@ TEST_F(ScriptedResumeTest, AKilledOrchestratorLosesAndDoublesNothing) {
   {
     Subprocess run = StartCampaign({"launch", "models.toml"});
     ASSERT_TRUE(Until([&] { return Answered("m1", "commit"); }, 180'000));
-    ::kill(run.pid(), SIGKILL);   // it alone: its agent must end by itself or be ended by the next
+    ::kill(run.pid(), SIGKILL);  // it alone: its agent must end by itself or be ended by the next
     ASSERT_TRUE(run.Wait());
   }
   const std::map<std::string, json> before = EntriesByKey();

@@ -60,8 +60,9 @@ class ScriptedFixture : public CampaignFixture {
     Cut(&target, "# Kernels that cheat", "");
     // Gains and losses here are of a third and more, and end a comparison early: the times are for
     // a machine that is busy with other things, and so are the ratchet's limits.
-    target += "[limits]\njob_limit = \"2m\"\nslot = \"3ms\"\nscreen = \"20s\"\nclaim = \"40s\"\n"
-              "ratchet_time = \"20s\"\nratchet = 0.25\nratchet_short = 0.25\n";
+    target +=
+        "[limits]\njob_limit = \"2m\"\nslot = \"3ms\"\nscreen = \"20s\"\nclaim = \"40s\"\n"
+        "ratchet_time = \"20s\"\nratchet = 0.25\nratchet_short = 0.25\n";
     for (const int n : {128, 160, 192})
       target += fmt::format("\n[[case]]\nname = \"n{0}\"\nparams = {{ n = {0} }}\n", n);
     ASSERT_TRUE(WriteFileAtomically(repository_ / "examples/transpose/target.toml", target));

@@ -1,8 +1,9 @@
 // scripted_turns.h: what a scripted model says, as the scenario file's JSON (docs/llm.md). Pure.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
+
+#include "base/json.h"
 
 namespace crucible {
 

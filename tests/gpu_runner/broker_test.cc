@@ -248,7 +248,8 @@ TEST_F(BrokerTest, NonsenseIsRefusedAndHoldsUpNobody) {
     EXPECT_EQ(Say(good, count).substr(0, 2), "F2") << count;
   EXPECT_EQ(Say(good).substr(0, 3), "X0 ");
   // Some twenty calls with up to forty descriptors: a leak would be more than what is just closing.
-  EXPECT_TRUE(Eventually([&] { return OpenDescriptors() < before + 10; })) << "a refused call leaks";
+  EXPECT_TRUE(Eventually([&] { return OpenDescriptors() < before + 10; }))
+      << "a refused call leaks";
   EXPECT_EQ(Rows().size(), 2u);
 }
 

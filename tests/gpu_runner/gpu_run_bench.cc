@@ -69,16 +69,17 @@ int Main(int argc, char** argv) {
     direct.push_back(TimeMs({"true"}));
     queued.push_back(TimeMs({runner, "--device", device, "--", "true"}));
   }
-  std::printf("true: median %.2f ms; gpu_run -- true: median %.2f ms, 90%% %.2f ms; added %.2f ms\n",
-              Percentile(direct, 0.5), Percentile(queued, 0.5), Percentile(queued, 0.9),
-              Percentile(queued, 0.5) - Percentile(direct, 0.5));
+  std::printf(
+      "true: median %.2f ms; gpu_run -- true: median %.2f ms, 90%% %.2f ms; added %.2f ms\n",
+      Percentile(direct, 0.5), Percentile(queued, 0.5), Percentile(queued, 0.9),
+      Percentile(queued, 0.5) - Percentile(direct, 0.5));
   const auto folder = MakeTemporaryDirectory("gpu_run_bench");
   CRUCIBLE_CHECK(folder.has_value(), "no temporary folder");
   const std::string stamps = (*folder / "stamps").string();
   std::vector<Subprocess> callers;
   for (int i = 0; i < jobs; ++i) {
-    auto child = Subprocess::Start({.argv = {runner, "--quiet", "--device", device, "--", argv[0],
-                                             "--stamp", stamps}});
+    auto child = Subprocess::Start(
+        {.argv = {runner, "--quiet", "--device", device, "--", argv[0], "--stamp", stamps}});
     CRUCIBLE_CHECK(child.has_value(), "gpu_run did not start");
     callers.push_back(std::move(*child));
     while (callers.size() >= 16) {  // sixteen in the queue at any time
@@ -92,8 +93,9 @@ int Main(int argc, char** argv) {
   std::int64_t last = 0;
   for (std::int64_t begin, end; lines >> begin >> end; last = end)
     if (last != 0) gaps.push_back(double(begin - last) / 1e6);
-  std::printf("gap between jobs, 16 callers: median %.2f ms, 90%% %.2f ms, smallest %.2f ms (%zu gaps)\n",
-              Percentile(gaps, 0.5), Percentile(gaps, 0.9), Percentile(gaps, 0), gaps.size());
+  std::printf(
+      "gap between jobs, 16 callers: median %.2f ms, 90%% %.2f ms, smallest %.2f ms (%zu gaps)\n",
+      Percentile(gaps, 0.5), Percentile(gaps, 0.9), Percentile(gaps, 0), gaps.size());
   (void)RemoveTree(*folder);
   return 0;
 }

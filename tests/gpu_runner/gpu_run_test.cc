@@ -38,8 +38,9 @@ TEST_F(GpuRun, KeepsOutputWhenAsked) {
 }
 
 TEST_F(GpuRun, CountsTheLimitFromTheStartOfTheJob) {
-  Subprocess first = Start({"--device", "cpu", "--", "sh", "-c",
-                            "touch " + Path("up") + "; while [ ! -e " + Path("go") + " ]; do sleep 0.02; done"});
+  Subprocess first =
+      Start({"--device", "cpu", "--", "sh", "-c",
+             "touch " + Path("up") + "; while [ ! -e " + Path("go") + " ]; do sleep 0.02; done"});
   ASSERT_TRUE(Appears("up"));
   // Waits longer than its run limit, and still gets all of it.
   Subprocess second = Start({"--device", "cpu", "--limit", "30s", "--", "touch", Path("done")});
@@ -53,11 +54,13 @@ TEST_F(GpuRun, CountsTheLimitFromTheStartOfTheJob) {
 }
 
 TEST_F(GpuRun, SaysWhoHoldsTheDeviceAndGivesUpAtTheQueueLimit) {
-  Subprocess holder = Start({"--device", "cpu", "--", "sh", "-c", "touch " + Path("up") + "; sleep 60"});
+  Subprocess holder =
+      Start({"--device", "cpu", "--", "sh", "-c", "touch " + Path("up") + "; sleep 60"});
   ASSERT_TRUE(Appears("up"));
   const auto run = Run({"--device", "cpu", "--queue-limit", "150ms", "--", "touch", Path("ran")});
   EXPECT_EQ(run.status.ShellCode(), 75);
-  EXPECT_NE(run.err.find("held by pid " + std::to_string(holder.pid())), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("held by pid " + std::to_string(holder.pid())), std::string::npos)
+      << run.err;
   EXPECT_FALSE(Exists("ran"));
   EXPECT_EQ(Rows().at(0).outcome, "queue_limit");
 }
@@ -98,9 +101,13 @@ TEST_F(GpuRun, ForgedAndStaleTokensWaitLikeEverybody) {
 
 TEST_F(GpuRun, EndsWhatAJobLeavesBehind) {
   Run({"--device", "cpu", "--", "sh", "-c",
-       "setsid sh -c 'echo $$ >" + Path("a") + "; sleep 60' & "
-       "(setsid env -i sh -c 'echo $$ >" + Path("b") + "; sleep 60' &); "
-       "while [ ! -s " + Path("a") + " ] || [ ! -s " + Path("b") + " ]; do sleep 0.01; done"});
+       "setsid sh -c 'echo $$ >" + Path("a") +
+           "; sleep 60' & "
+           "(setsid env -i sh -c 'echo $$ >" +
+           Path("b") +
+           "; sleep 60' &); "
+           "while [ ! -s " +
+           Path("a") + " ] || [ ! -s " + Path("b") + " ]; do sleep 0.01; done"});
   for (const char* name : {"a", "b"}) {
     const pid_t pid = std::stoi(*ReadFile(Path(name)));
     EXPECT_FALSE(IsAlive(IdentityOf(pid))) << name << " " << pid;
@@ -139,7 +146,8 @@ TEST_F(GpuRun, FirstInterruptAsksTheSecondInsists) {
 }
 
 TEST_F(GpuRun, AnInterruptedWaiterLeavesNoTicket) {
-  Subprocess holder = Start({"--device", "cpu", "--", "sh", "-c", "touch " + Path("up") + "; sleep 60"});
+  Subprocess holder =
+      Start({"--device", "cpu", "--", "sh", "-c", "touch " + Path("up") + "; sleep 60"});
   ASSERT_TRUE(Appears("up"));
   Subprocess waiter = Start({"--device", "cpu", "--", "true"});
   const auto tickets = [&] {
@@ -159,7 +167,8 @@ TEST_F(GpuRun, ABrokenHistoryDoesNotStopAJob) {
 }
 
 TEST_F(GpuRun, ACrashBetweenRecordAndStartLeavesNoCgroup) {
-  // The record is written first: it may name a cgroup that was never made, or one without a process.
+  // The record is written first: it may name a cgroup that was never made, or one without a
+  // process.
   HolderRecord dead;
   dead.nonce = "0123456789abcdef0123456789abcdef";
   dead.cgroup = JobCgroupPath("jtest" + std::to_string(::getpid()));

@@ -8,13 +8,15 @@ class Gpu : public RunnerFixture {};
 
 std::string Lines(const std::string& text, const std::string& line) {
   std::string found;
-  for (std::size_t at = 0; (at = text.find(line + "\n", at)) != std::string::npos; ++at) found += "x";
+  for (std::size_t at = 0; (at = text.find(line + "\n", at)) != std::string::npos; ++at)
+    found += "x";
   return found;
 }
 
 TEST_F(Gpu, IsNamedByUuidToTheJob) {
   SetNvml("gpus 2\n");
-  const auto run = Run({"--device", "1", "--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES $CUDA_DEVICE_ORDER"});
+  const auto run =
+      Run({"--device", "1", "--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES $CUDA_DEVICE_ORDER"});
   EXPECT_EQ(run.out, "GPU-fake-1 PCI_BUS_ID\n") << run.err;
   EXPECT_EQ(Rows().at(0).device, "GPU-fake-1");
   EXPECT_EQ(Run({"--device", "7", "--", "true"}).status.ShellCode(), 2);
@@ -23,15 +25,18 @@ TEST_F(Gpu, IsNamedByUuidToTheJob) {
 
 TEST_F(Gpu, AnyTakesTheOneThatIsFree) {
   SetNvml("gpus 2\n");
-  Subprocess holder = Start({"--device", "0", "--", "sh", "-c", "touch " + Path("up") + "; sleep 60"});
+  Subprocess holder =
+      Start({"--device", "0", "--", "sh", "-c", "touch " + Path("up") + "; sleep 60"});
   ASSERT_TRUE(Appears("up"));
-  const auto run = Run({"--device", "any", "--queue-limit", "20s", "--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"});
+  const auto run = Run(
+      {"--device", "any", "--queue-limit", "20s", "--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"});
   EXPECT_EQ(run.out, "GPU-fake-1\n") << run.err;
 }
 
 TEST_F(Gpu, ASecondDeviceIsTakenOnlyInAscendingOrder) {
   SetNvml("gpus 2\n");
-  EXPECT_EQ(Run({"--device", "0", "--", Program(), "--device", "1", "--", "true"}).status.ShellCode(), 0);
+  EXPECT_EQ(
+      Run({"--device", "0", "--", Program(), "--device", "1", "--", "true"}).status.ShellCode(), 0);
   const auto run = Run({"--device", "1", "--", Program(), "--device", "0", "--", "true"});
   EXPECT_EQ(run.status.ShellCode(), 125);
   EXPECT_NE(run.err.find("ascending"), std::string::npos) << run.err;
@@ -51,7 +56,8 @@ TEST_F(Gpu, APinDroppedByTheJobIsSetAgainAndSeen) {
 }
 
 TEST_F(Gpu, ANestedCallNeverPins) {
-  Run({"--device", "0", "--clocks", "pin", "--", Program(), "--device", "0", "--clocks", "pin", "--", "true"});
+  Run({"--device", "0", "--clocks", "pin", "--", Program(), "--device", "0", "--clocks", "pin",
+       "--", "true"});
   EXPECT_EQ(Lines(NvmlCalls(), "lock 1980"), "xx");
 }
 

@@ -50,8 +50,8 @@ TEST(Durations, NeedAUnit) {
 }
 
 TEST(Options, EndAtTheCommandAndKeepItsWords) {
-  const auto options =
-      ParseRunOptions({"--device=cpu", "--limit", "2s", "--priority", "high", "--", "ls", "--help"});
+  const auto options = ParseRunOptions(
+      {"--device=cpu", "--limit", "2s", "--priority", "high", "--", "ls", "--help"});
   ASSERT_TRUE(options) << options.error().text;
   EXPECT_EQ(options->limit_ms, 2000);
   EXPECT_EQ(options->priority, Priority::kHigh);
@@ -60,8 +60,11 @@ TEST(Options, EndAtTheCommandAndKeepItsWords) {
 
 TEST(Options, NameTheWordThatIsWrong) {
   for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"--priority", "urgent", "--", "ls"}, {"--limit", "5", "--", "ls"},
-        {"--nonsense", "x", "ls"}, {"--device", "cpu"}, {}}) {
+       {std::vector<std::string>{"--priority", "urgent", "--", "ls"},
+        {"--limit", "5", "--", "ls"},
+        {"--nonsense", "x", "ls"},
+        {"--device", "cpu"},
+        {}}) {
     const auto options = ParseRunOptions(words);
     ASSERT_FALSE(options);
     EXPECT_EQ(options.error().kind, ErrorKind::kUsage);

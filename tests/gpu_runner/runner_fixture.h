@@ -80,7 +80,9 @@ class RunnerFixture : public ::testing::Test {
     EXPECT_TRUE(rows) << rows.error().text;
     return *rows;
   }
-  void SetNvml(const std::string& text) { ASSERT_TRUE(WriteFileAtomically(folder_ / "nvml.state", text)); }
+  void SetNvml(const std::string& text) {
+    ASSERT_TRUE(WriteFileAtomically(folder_ / "nvml.state", text));
+  }
   std::string NvmlCalls() const { return ReadFile(folder_ / "nvml.calls").value_or(""); }
 
   std::filesystem::path folder_;

@@ -25,9 +25,11 @@ class Stress : public RunnerFixture {
   // What one job does: fails if another one is inside, works a little, sometimes leaves an orphan.
   std::string Script(bool orphan) const {
     const std::string events = Path("events");
-    return "exec 9>>" + Path("inside") + "; flock -n 9; [ $? != 1 ] || { echo overlap $CRUCIBLE_JOB_ID >>" +
-           events + "; exit 99; }; " + (orphan ? "setsid sleep 300 & " : "") +
-           "echo begin $CRUCIBLE_JOB_ID >>" + events + "; sleep 0.01; echo end $CRUCIBLE_JOB_ID >>" + events;
+    return "exec 9>>" + Path("inside") +
+           "; flock -n 9; [ $? != 1 ] || { echo overlap $CRUCIBLE_JOB_ID >>" + events +
+           "; exit 99; }; " + (orphan ? "setsid sleep 300 & " : "") +
+           "echo begin $CRUCIBLE_JOB_ID >>" + events +
+           "; sleep 0.01; echo end $CRUCIBLE_JOB_ID >>" + events;
   }
 };
 
@@ -46,15 +48,16 @@ TEST_F(Stress, NoOverlapNoneLostFirstComeFirstServedNeverStuckNothingLeft) {
   std::printf("seed %u: %d jobs from %d callers\n", seed, jobs, callers);
   RecordProperty("seed", static_cast<int>(seed));
 
-  std::mutex mutex;                // guards `running`: only live, unreaped children are signalled
+  std::mutex mutex;  // guards `running`: only live, unreaped children are signalled
   std::map<pid_t, int> running;
   std::atomic<int> next{0}, finished{0}, killed_runners{0}, killed_jobs{0}, odd_exits{0};
   const auto caller = [&](unsigned own_seed) {
     std::mt19937 random(own_seed);
     for (int number = next++; number < jobs; number = next++) {
       static const char* kClasses[] = {"high", "normal", "normal", "low"};
-      SubprocessSpec spec = Spec({"--device", "cpu", "--quiet", "--limit", "60s", "--priority",
-                                  kClasses[random() % 4], "--", "sh", "-c", Script(random() % 8 == 0)});
+      SubprocessSpec spec =
+          Spec({"--device", "cpu", "--quiet", "--limit", "60s", "--priority",
+                kClasses[random() % 4], "--", "sh", "-c", Script(random() % 8 == 0)});
       spec.out = spec.err = Stdio::kNull;
       auto child = Subprocess::Start(spec);
       ASSERT_TRUE(child) << child.error().text;
@@ -122,7 +125,8 @@ TEST_F(Stress, NoOverlapNoneLostFirstComeFirstServedNeverStuckNothingLeft) {
   }
   // Nothing left: no ticket, no process.
   EXPECT_TRUE(WaitingTickets(Folder()).empty());
-  EXPECT_TRUE(ProcessesWithEnvironment("CRUCIBLE_LOCK_DIR", environment_["CRUCIBLE_LOCK_DIR"]).empty());
+  EXPECT_TRUE(
+      ProcessesWithEnvironment("CRUCIBLE_LOCK_DIR", environment_["CRUCIBLE_LOCK_DIR"]).empty());
   EXPECT_GT(killed_runners, 0);
   EXPECT_GT(begun, jobs / 2);
   std::printf("%d jobs began; SIGKILLed: %d runners, %d job processes; ok %d, lost %d, killed %d\n",
@@ -132,8 +136,9 @@ TEST_F(Stress, NoOverlapNoneLostFirstComeFirstServedNeverStuckNothingLeft) {
 
 // Without kills, so that the order is exactly known: callers queue one by one behind a holder.
 TEST_F(Stress, ServesEachClassInTheOrderOfArrival) {
-  Subprocess holder = Start({"--device", "cpu", "--", "sh", "-c",
-                             "touch " + Path("up") + "; while [ ! -e " + Path("go") + " ]; do sleep 0.02; done"});
+  Subprocess holder =
+      Start({"--device", "cpu", "--", "sh", "-c",
+             "touch " + Path("up") + "; while [ ! -e " + Path("go") + " ]; do sleep 0.02; done"});
   ASSERT_TRUE(Appears("up"));
   std::vector<Subprocess> callers;
   std::vector<std::string> expected[3];

@@ -2,8 +2,7 @@
 // row get. The compilers are scripts that answer --version.
 #include "gpu_runner/toolchain.h"
 
-#include <nlohmann/json.hpp>
-
+#include "base/json.h"
 #include "tests/gpu_runner/runner_fixture.h"
 
 namespace crucible {

@@ -2,8 +2,7 @@
 // through the program, on the CPU and on several GPUs of the fake NVML.
 #include <signal.h>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json.h"
 #include "gpu_runner/queue.h"
 #include "tests/gpu_runner/runner_fixture.h"
 

@@ -1,5 +1,7 @@
 // Judges libeigh_cpu.so, or the library named by EIGH_CPU_LIBRARY, by FP64 residuals computed
 // with plain loops. EIGH_CPU_QUICK=1 keeps one large size (used by the knob sweep).
+#include "kernels/eigh/cpu/eigh_cpu.h"
+
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -12,8 +14,6 @@
 #include <random>
 #include <string>
 #include <vector>
-
-#include "kernels/eigh/cpu/eigh_cpu.h"
 
 namespace {
 
@@ -33,13 +33,12 @@ const Library& library() {
       ADD_FAILURE() << dlerror();
       std::abort();
     }
-    return Library{
-        reinterpret_cast<decltype(&eigh_cpu_abi)>(dlsym(handle, "eigh_cpu_abi")),
-        reinterpret_cast<decltype(&eigh_cpu_configuration)>(
-            dlsym(handle, "eigh_cpu_configuration")),
-        reinterpret_cast<decltype(&eigh_cpu_workspace_bytes)>(
-            dlsym(handle, "eigh_cpu_workspace_bytes")),
-        reinterpret_cast<decltype(&eigh_cpu_solve)>(dlsym(handle, "eigh_cpu_solve"))};
+    return Library{reinterpret_cast<decltype(&eigh_cpu_abi)>(dlsym(handle, "eigh_cpu_abi")),
+                   reinterpret_cast<decltype(&eigh_cpu_configuration)>(
+                       dlsym(handle, "eigh_cpu_configuration")),
+                   reinterpret_cast<decltype(&eigh_cpu_workspace_bytes)>(
+                       dlsym(handle, "eigh_cpu_workspace_bytes")),
+                   reinterpret_cast<decltype(&eigh_cpu_solve)>(dlsym(handle, "eigh_cpu_solve"))};
   }();
   return found;
 }
@@ -59,11 +58,12 @@ Output solve(int64_t batch, int64_t n, const std::vector<float>& a, int threads)
   const float nan = std::numeric_limits<float>::quiet_NaN();
   Output out{std::vector<float>(batch * n, nan), std::vector<float>(batch * n * n, nan),
              std::vector<int32_t>(batch, 77)};
-  std::vector<float> workspace(library().workspace_bytes(batch, n, threads) / sizeof(float) + 1, nan);
+  std::vector<float> workspace(library().workspace_bytes(batch, n, threads) / sizeof(float) + 1,
+                               nan);
   const std::vector<float> before = a;
-  EXPECT_EQ(0, library().solve(batch, n, a.data(), out.values.data(), out.vectors.data(),
-                               out.info.data(), workspace.data(), workspace.size() * sizeof(float),
-                               threads));
+  EXPECT_EQ(
+      0, library().solve(batch, n, a.data(), out.values.data(), out.vectors.data(), out.info.data(),
+                         workspace.data(), workspace.size() * sizeof(float), threads));
   EXPECT_EQ(0, std::memcmp(before.data(), a.data(), a.size() * sizeof(float))) << "input changed";
   return out;
 }
@@ -71,7 +71,8 @@ Output solve(int64_t batch, int64_t n, const std::vector<float>& a, int threads)
 std::vector<float> rounded(const Matrix& m) { return {m.begin(), m.end()}; }
 
 // The five gates of the benchmark, at a tenth of their limits, for matrix `b` of the batch.
-void expect_solved(int64_t n, const float* a, const Output& out, int64_t b, const std::string& what) {
+void expect_solved(int64_t n, const float* a, const Output& out, int64_t b,
+                   const std::string& what) {
   const float* l = out.values.data() + b * n;
   const float* q = out.vectors.data() + b * n * n;
   ASSERT_EQ(0, out.info[b]) << what;
@@ -236,16 +237,15 @@ const std::vector<std::pair<std::string, Family>>& families() {
          return from_spectrum(filled(n, [](int i) { return i == 0 ? 1.0 : std::ldexp(1.0, -22); }),
                               r);
        }},
-      {"repeated", [](int n, auto& r) {
+      {"repeated",
+       [](int n, auto& r) {
          return from_spectrum(filled(n, [](int i) { return (i % 4) / 2.0 - 1.0; }), r);
        }},
       {"rank deficient",
        [](int n, auto& r) {
-         return from_spectrum(filled(n,
-                                     [n](int i) {
-                                       return 4 * i < n ? 0.0 : std::pow(10.0, -fraction(i, n));
-                                     }),
-                              r);
+         return from_spectrum(
+             filled(n, [n](int i) { return 4 * i < n ? 0.0 : std::pow(10.0, -fraction(i, n)); }),
+             r);
        }},
       {"rank one",
        [](int n, auto& r) {
@@ -253,13 +253,14 @@ const std::vector<std::pair<std::string, Family>>& families() {
        }},
       {"geometric",
        [](int n, auto& r) {
-         return from_spectrum(filled(n,
-                                     [n](int i) {
-                                       return (i % 2 ? 1 : -1) * std::pow(10.0, -6.6 * fraction(i, n));
-                                     }),
-                              r);
+         return from_spectrum(
+             filled(
+                 n,
+                 [n](int i) { return (i % 2 ? 1 : -1) * std::pow(10.0, -6.6 * fraction(i, n)); }),
+             r);
        }},
-      {"even", [](int n, auto& r) {
+      {"even",
+       [](int n, auto& r) {
          return from_spectrum(filled(n, [n](int i) { return 1.0 - fraction(i, n); }), r);
        }},
       {"pairs",
@@ -274,8 +275,8 @@ const std::vector<std::pair<std::string, Family>>& families() {
        }},
       {"arrowhead",
        [](int n, auto&) {
-         Matrix m = from_diagonals(filled(n, [](int i) { return i + 1.0; }),
-                                   std::vector<double>(n, 0.0));
+         Matrix m =
+             from_diagonals(filled(n, [](int i) { return i + 1.0; }), std::vector<double>(n, 0.0));
          for (int i = 0; i + 1 < n; ++i) {
            m[(n - 1) * n + i] = m[i * n + n - 1] = std::sqrt(i + 1.0);
          }
@@ -481,8 +482,8 @@ TEST(EighCpuEdges, OnlyTheLowerTriangleIsRead) {
 TEST(EighCpuEdges, NotANumberStaysInItsMatrix) {
   std::mt19937 random(8);
   for (int n : {1, 32, 100}) {
-    for (float bad : {std::numeric_limits<float>::quiet_NaN(),
-                      -std::numeric_limits<float>::infinity()}) {
+    for (float bad :
+         {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
       std::vector<float> a;
       for (int b = 0; b < 5; ++b) {
         const std::vector<float> one = rounded(random_symmetric(n, random));

@@ -3,9 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "base/files.h"
+#include "base/json.h"
 
 namespace crucible {
 namespace {
@@ -29,7 +28,8 @@ command = ["{bin}/agent", "--mission={mission}", "{worktree}", "{}"]
 seed = 7
 [merge]
 approve = true
-)", "/c/campaigns/demo.toml");
+)",
+                                      "/c/campaigns/demo.toml");
   ASSERT_TRUE(file) << file.error().text;
   EXPECT_EQ(file->name, "demo");
   EXPECT_EQ(file->target, "/c/targets/t.toml");
@@ -67,7 +67,8 @@ name = "local"
 provider = "openai"
 weight = 0.5
 stream = false
-)", "/c/campaigns/demo.toml");
+)",
+                                      "/c/campaigns/demo.toml");
   ASSERT_TRUE(file) << file.error().text;
   EXPECT_EQ(file->usd, 20);
   EXPECT_EQ(file->tokens, 1'000'000);
@@ -86,10 +87,10 @@ stream = false
 
 TEST(CampaignFile, AKeyOrAnAddressInTheFileIsRefused) {
   for (const std::string key : {"base_url", "api_key", "key"}) {
-    const auto file = ParseCampaignFile(
-        std::string(kHead) + "[agent]\nkind = \"llm\"\n[[model]]\nname = \"x\"\n" + key +
-            " = \"y\"\n",
-        "/c/campaigns/demo.toml");
+    const auto file = ParseCampaignFile(std::string(kHead) +
+                                            "[agent]\nkind = \"llm\"\n[[model]]\nname = \"x\"\n" +
+                                            key + " = \"y\"\n",
+                                        "/c/campaigns/demo.toml");
     ASSERT_FALSE(file) << key;
     EXPECT_NE(file.error().text.find("'" + key + "' in a campaign file"), std::string::npos)
         << file.error().text;

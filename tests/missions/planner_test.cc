@@ -92,9 +92,11 @@ TEST_F(Planner, ARejectionUnderOtherConditionsIsRetestedOnce) {
 
 TEST_F(Planner, AnotherKernelGenerationAloneIsNoReasonForARetest) {
   input_.now["kernel_generation"] = "new";
-  Experiment(EntryKind::kLoss, "a", "{\"k\":[1,2]}", "gcc 13").conditions["kernel_generation"] = "old";
+  Experiment(EntryKind::kLoss, "a", "{\"k\":[1,2]}", "gcc 13").conditions["kernel_generation"] =
+      "old";
   EXPECT_TRUE(Plan().retry.empty());
-  Experiment(EntryKind::kLoss, "a", "{\"k\":[1,4]}", "gcc 12").conditions["kernel_generation"] = "old";
+  Experiment(EntryKind::kLoss, "a", "{\"k\":[1,4]}", "gcc 12").conditions["kernel_generation"] =
+      "old";
   const MissionPlan plan = Plan();
   EXPECT_EQ(plan.retry, Names{"key2"});
   EXPECT_EQ(plan.why.find("kernel_generation"), std::string::npos) << plan.why;
@@ -128,7 +130,7 @@ TEST_F(Planner, AnInconclusiveExperimentIsMeasuredAgainOnceEveryCaseHadItsTurn) 
 TEST_F(Planner, TheLargestDistanceToTheFloorWins) {
   Measured("a", 200);
   Measured("a", 100, "peer", "slow");
-  Measured("a", 50, "peer", "fast");   // ln 4
+  Measured("a", 50, "peer", "fast");  // ln 4
   Measured("b", 100);
   Measured("b", 200, "peer", "fast");  // slower than ours: 0.1
   Measured("c", 50);                   // ln 5
@@ -151,7 +153,7 @@ TEST_F(Planner, ABarThatMovedIsLessStale) {
 TEST_F(Planner, TheFlavourFollowsFromWhatCameOfEarlierMissions) {
   input_.missions.clear();
   EXPECT_EQ(Plan().flavour, "kernel");
-  for (const char* name : {"a", "b", "c", "a", "b", "c"}) Mission("done", {name});   // all in vain
+  for (const char* name : {"a", "b", "c", "a", "b", "c"}) Mission("done", {name});  // all in vain
   EXPECT_EQ(Plan().flavour, "explorer");
   for (const char* name : {"a", "b", "c", "a", "b", "c"}) Mission("done", {name});
   EXPECT_EQ(Plan().flavour, "scout");

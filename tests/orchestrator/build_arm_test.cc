@@ -52,7 +52,7 @@ TEST_F(BuildArmTest, AFinishedBuildIsNotRepeatedAndAHalfOneIs) {
   ASSERT_TRUE(BuildArmOnce(request_));
   ASSERT_TRUE(BuildArmOnce(request_));
   EXPECT_EQ(ReadFile(root_ / "build/count").value(), "run\n");
-  std::filesystem::remove(root_ / "build/.crucible-built");   // as a kill would have left it
+  std::filesystem::remove(root_ / "build/.crucible-built");  // as a kill would have left it
   ASSERT_TRUE(WriteFileAtomically(root_ / "build/a", "half"));
   ASSERT_TRUE(BuildArmOnce(request_));
   EXPECT_EQ(ReadFile(root_ / "build/a").value(), "one");

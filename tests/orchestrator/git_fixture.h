@@ -1,5 +1,6 @@
-// git_fixture.h: a fresh repository per test, driven by the git program, which is the second opinion
-// on everything libgit2 did: after each test `git fsck` and `git worktree list` must be content.
+// git_fixture.h: a fresh repository per test, driven by the git program, which is the second
+// opinion on everything libgit2 did: after each test `git fsck` and `git worktree list` must be
+// content.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -37,8 +38,13 @@ class GitFixture : public ::testing::Test {
   static Captured GitIn(const std::filesystem::path& directory, std::vector<std::string> words,
                         bool may_fail = false) {
     SubprocessSpec spec;
-    spec.argv = {"git", "-c", "user.name=Test", "-c", "user.email=test@localhost",
-                 "-c", "core.quotePath=false"};
+    spec.argv = {"git",
+                 "-c",
+                 "user.name=Test",
+                 "-c",
+                 "user.email=test@localhost",
+                 "-c",
+                 "core.quotePath=false"};
     spec.argv.insert(spec.argv.end(), words.begin(), words.end());
     spec.directory = directory;
     spec.environment = {{"GIT_CONFIG_GLOBAL", "/dev/null"}, {"GIT_CONFIG_SYSTEM", "/dev/null"}};
@@ -78,10 +84,10 @@ class GitFixture : public ::testing::Test {
   std::string first_;
 };
 
-#define ASSERT_OK(expression)                                                 \
-  do {                                                                        \
-    const auto& asserted = (expression);                                      \
-    ASSERT_TRUE(asserted.has_value()) << asserted.error().text;               \
+#define ASSERT_OK(expression)                                   \
+  do {                                                          \
+    const auto& asserted = (expression);                        \
+    ASSERT_TRUE(asserted.has_value()) << asserted.error().text; \
   } while (0)
 
 }  // namespace crucible

@@ -108,8 +108,8 @@ TEST(Knobs, ABrokenFileNamesItsLine) {
     ASSERT_FALSE(space) << text;
     EXPECT_NE(space.error().text.find(wanted), std::string::npos) << space.error().text;
   }
-  const auto unknown = ParseKnobs(std::string(kFile) + "[[constraint]]\nwhen='nope > 1'\nreason='r'\n",
-                                  "knobs.toml");
+  const auto unknown = ParseKnobs(
+      std::string(kFile) + "[[constraint]]\nwhen='nope > 1'\nreason='r'\n", "knobs.toml");
   ASSERT_FALSE(unknown);
   EXPECT_NE(unknown.error().text.find("nope"), std::string::npos) << unknown.error().text;
 }
@@ -134,7 +134,8 @@ mechanism = "m"
 [[constraint]]
 require = "panel <= n_max"
 reason = "a panel is no wider than the matrix"
-)", "knobs.toml");
+)",
+                                "knobs.toml");
   ASSERT_TRUE(space) << space.error().text;
   ASSERT_EQ(space->knobs.size(), 2u);
   EXPECT_EQ(space->Find("large.panel")->file, "large.h");
@@ -146,7 +147,8 @@ reason = "a panel is no wider than the matrix"
 
 TEST(Knobs, TheCpuTargetsOwnFileMatchesItsSources) {
   const std::filesystem::path root = CRUCIBLE_SOURCE_DIR;
-  const auto space = ParseKnobs(ReadFile(root / "kernels/eigh/cpu/knobs.toml").value(), "knobs.toml");
+  const auto space =
+      ParseKnobs(ReadFile(root / "kernels/eigh/cpu/knobs.toml").value(), "knobs.toml");
   ASSERT_TRUE(space) << space.error().text;
   const auto configuration = ReadConfiguration(*space, root);
   ASSERT_TRUE(configuration) << configuration.error().text;

@@ -1,7 +1,6 @@
 // `crucible profile CASE` with a harness without a kernel and an ncu without a GPU.
-#include <nlohmann/json.hpp>
-
 #include "base/hash.h"
+#include "base/json.h"
 #include "results_log/store.h"
 #include "tests/orchestrator/git_fixture.h"
 

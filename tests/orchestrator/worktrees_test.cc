@@ -100,7 +100,10 @@ TEST_F(Worktrees, EveryKindOfResidueIsRemovedAndTheNameUsableAgain) {
   const std::vector<std::pair<const char*, std::function<void()>>> residues = {
       {"directory removed by hand", [&] { fs::remove_all(directory_); }},
       {"administrative files gone", [&] { fs::remove_all(administration); }},
-      {"locked", [&] { Git({"worktree", "lock", directory_.string()}); }},
+      {"locked",
+       [&] {
+         Git({"worktree", "lock", directory_.string()});
+       }},
       {"gitdir file gone", [&] { fs::remove(administration / "gitdir"); }},
       {"HEAD empty", [&] { ASSERT_TRUE(WriteFileAtomically(administration / "HEAD", "")); }},
       {"killed in the checkout",
@@ -215,7 +218,8 @@ TEST_F(Worktrees, TheDetachedOneIsMadeThenCleanedOfEverything) {
   EXPECT_EQ(ReadFile(directory / "kernel.txt").value(), "second\n");
   EXPECT_EQ(GitIn(directory, {"rev-parse", "HEAD"}).out, second + "\n");
   EXPECT_EQ(GitIn(directory, {"status", "--porcelain", "--ignored"}).out, "");
-  for (const char* gone : {"build", "new dir", "nested"}) EXPECT_FALSE(fs::exists(directory / gone));
+  for (const char* gone : {"build", "new dir", "nested"})
+    EXPECT_FALSE(fs::exists(directory / gone));
 
   fs::remove_all(directory);  // by hand: made anew
   ASSERT_OK(repository.CheckoutDetached("integration", directory, first_));

@@ -6,10 +6,10 @@
 
 #include <cmath>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <random>
 
 #include "base/files.h"
+#include "base/json.h"
 
 namespace crucible {
 namespace {
@@ -40,8 +40,8 @@ class Random {
   }
   std::optional<double> Maybe() { return Below(3) == 0 ? std::nullopt : std::optional(Double()); }
   std::string Text() {
-    static const char* kPieces[] = {"a", "\"", "\\", "\n", "\t", "\x01", "é", "漢", "🙂", "{", "'",
-                                    "<b>", " ", "\u2028", "0"};
+    static const char* kPieces[] = {"a",    "\"", "\\", "\n",  "\t", "\x01",   "é", "漢",
+                                    "🙂", "{",  "'",  "<b>", " ",  "\u2028", "0"};
     std::string text;
     for (std::uint64_t i = Below(12); i > 0; --i) text += kPieces[Below(std::size(kPieces))];
     return text;
@@ -51,15 +51,15 @@ class Random {
     entry.key = "key" + std::to_string(number);
     entry.kind = static_cast<EntryKind>(Below(8));
     entry.time_ms = static_cast<std::int64_t>(Below(1000));
-    for (std::string* field : {&entry.target, &entry.campaign, &entry.author, &entry.flavour,
-                               &entry.mechanism, &entry.hypothesis, &entry.summary, &entry.reason,
-                               &entry.supersedes, &entry.split_from})
+    for (std::string* field :
+         {&entry.target, &entry.campaign, &entry.author, &entry.flavour, &entry.mechanism,
+          &entry.hypothesis, &entry.summary, &entry.reason, &entry.supersedes, &entry.split_from})
       *field = Text();
     entry.change = nlohmann::json{{Text(), Double()}, {Text(), {Text(), nullptr}}}.dump();
     for (std::uint64_t i = Below(4); i > 0; --i)
-      entry.cases.push_back({Text(), Text(), Text(), Maybe(), Maybe(), Maybe(), Maybe(), Maybe(),
-                             Below(2) == 0 ? std::nullopt
-                                           : std::optional(static_cast<std::int64_t>(Below(99)))});
+      entry.cases.push_back(
+          {Text(), Text(), Text(), Maybe(), Maybe(), Maybe(), Maybe(), Maybe(),
+           Below(2) == 0 ? std::nullopt : std::optional(static_cast<std::int64_t>(Below(99)))});
     for (std::uint64_t i = Below(3); i > 0; --i) {
       entry.conditions[Text()] = Text();
       entry.evidence.push_back({Text(), Text(), Text()});
@@ -90,7 +90,16 @@ void Fill(Store* store, std::uint64_t seed) {
   mission.ended_ms = 9;
   ASSERT_TRUE(store->AddMission(mission));
   for (int i = 0; i < 60; ++i) ASSERT_TRUE(store->AddEntry(random.AnEntry(i)));
-  ASSERT_TRUE(store->AddPoints({{"eigh", "n32", "main", "abc", 3, 1.25, 0.1 + 0.2, {}, true, "key1",
+  ASSERT_TRUE(store->AddPoints({{"eigh",
+                                 "n32",
+                                 "main",
+                                 "abc",
+                                 3,
+                                 1.25,
+                                 0.1 + 0.2,
+                                 {},
+                                 true,
+                                 "key1",
                                  R"({"compiler":"gcc"})"}}));
   ASSERT_TRUE(store->AddEvent(campaign.name, "m1", "note", random.Text()));
 }
@@ -112,7 +121,8 @@ TEST_F(JsonlTest, RoundTripsWithoutLossAndTwiceIsOnce) {
     }
     const auto again = ImportLines(&two, text, "one.jsonl");
     ASSERT_TRUE(again) << again.error().text;
-    EXPECT_EQ(again->entries + again->missions + again->campaigns + again->points + again->events, 0);
+    EXPECT_EQ(again->entries + again->missions + again->campaigns + again->points + again->events,
+              0);
     EXPECT_EQ(again->differing, 0);
     EXPECT_EQ(ExportLines(&two, {.events = true}).value(), text);
   }
@@ -133,7 +143,9 @@ TEST_F(JsonlTest, ABadLineIsNamedAndNothingIsWritten) {
   const std::string good = *ExportLines(&one);
   const auto lines = std::count(good.begin(), good.end(), '\n');
   for (const auto& [line, why] :
-       {std::pair{"{\"type\":", "parse"}, {"{\"type\":\"poem\"}", "poem"}, {"[]", "type"},
+       {std::pair{"{\"type\":", "parse"},
+        {"{\"type\":\"poem\"}", "poem"},
+        {"[]", "type"},
         {"{\"type\":\"entry\",\"key\":\"k\",\"kind\":\"draw\",\"time_ms\":1}", "draw"},
         {"{\"type\":\"entry\",\"kind\":\"win\",\"time_ms\":1}", "key"},
         {"{\"type\":\"point\",\"target\":1}", "must be string"}}) {

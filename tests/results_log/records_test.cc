@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
+#include "base/json.h"
 
 namespace crucible {
 namespace {
@@ -27,10 +27,10 @@ Entry Measured(const char* key, double us) {
 }
 
 TEST(Records, TheBestIsTheFastestThatWasConfirmed) {
-  const auto records = RecordsOf({At("main", "c1", 1, 100, true, "a"),
-                                  At("main", "c2", 2, 60, true, "b"),
-                                  At("main", "c3", 3, 50, false, "c")},
-                                 {});
+  const auto records =
+      RecordsOf({At("main", "c1", 1, 100, true, "a"), At("main", "c2", 2, 60, true, "b"),
+                 At("main", "c3", 3, 50, false, "c")},
+                {});
   ASSERT_EQ(records.size(), 1u);
   EXPECT_EQ(records[0]["first"]["commit"], "c1");
   EXPECT_EQ(records[0]["best"]["commit"], "c2");
@@ -40,7 +40,7 @@ TEST(Records, TheBestIsTheFastestThatWasConfirmed) {
 
 TEST(Records, PeersAreComparedWithinTheNewestRunThatTimedThem) {
   const std::vector<Point> points = {
-      At("main", "c1", 1, 100, true, "start"),     At("peer", "eigen", 1, 80, false, "start"),
+      At("main", "c1", 1, 100, true, "start"), At("peer", "eigen", 1, 80, false, "start"),
       At("peer", "openblas", 1, 90, false, "start"), At("main", "c2", 2, 30, true, "m1"),
       At("peer", "eigen", 3, 88, false, "end")};
   const auto records = RecordsOf(points, {Measured("start", 100), Measured("end", 40)});
@@ -52,9 +52,9 @@ TEST(Records, PeersAreComparedWithinTheNewestRunThatTimedThem) {
 }
 
 TEST(Records, ASlowerKernelIsSaidToBeSlower) {
-  const auto records =
-      RecordsOf({At("main", "c1", 1, 100, true, "start"), At("peer", "eigen", 1, 80, false, "start")},
-                {Measured("start", 100)});
+  const auto records = RecordsOf(
+      {At("main", "c1", 1, 100, true, "start"), At("peer", "eigen", 1, 80, false, "start")},
+      {Measured("start", 100)});
   EXPECT_THAT(RecordsText(records), HasSubstr("the best peer is 1.25 times as fast"));
 }
 

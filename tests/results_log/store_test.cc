@@ -6,9 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
-
 #include "base/files.h"
+#include "base/json.h"
 #include "results_log/conditions.h"
 
 namespace crucible {
@@ -116,8 +115,8 @@ TEST_F(StoreTest, ProcessesWriteAtTheSameTimeWithoutLoss) {
       auto store = Store::Open(File());
       bool good = store.has_value();
       for (int i = 0; good && i < kEntries; ++i)
-        good = store->AddEntry(Example("p" + std::to_string(p) + "." + std::to_string(i)))
-                   .has_value();
+        good =
+            store->AddEntry(Example("p" + std::to_string(p) + "." + std::to_string(i))).has_value();
       ::_exit(good ? 0 : 1);
     }
     children.push_back(child);
@@ -138,7 +137,7 @@ TEST_F(StoreTest, AKilledWriterLosesNothingThatItHadFinished) {
     auto store = Store::Open(File());
     for (int i = 0;; ++i) {
       if (!store->AddEntry(Example("w." + std::to_string(i)))) ::_exit(1);
-      (void)!::write(ends[1], "x", 1);   // told after it was written
+      (void)!::write(ends[1], "x", 1);  // told after it was written
     }
   }
   char byte = 0;
@@ -174,8 +173,7 @@ TEST_F(StoreTest, MissionsCountUpAndComeBackWhole) {
   row.campaign = "demo";
   row.flavour = "proposer";
   row.cases = {"n32", "n176"};
-  for (int i = 1; i <= 11; ++i)
-    EXPECT_EQ(store.AddMission(row).value(), "m" + std::to_string(i));
+  for (int i = 1; i <= 11; ++i) EXPECT_EQ(store.AddMission(row).value(), "m" + std::to_string(i));
   const auto missions = store.Missions("demo").value();
   ASSERT_EQ(missions.size(), 11u);
   EXPECT_EQ(missions.back().id, "m11");

@@ -18,9 +18,9 @@ template <class K>
 struct BackTransform {
   static constexpr int B = K::kBackBlock, kTileWidth = K::kVector * K::kTileVectors;
 
-  float *vt;    // all blocks' V T, one after the other: vt_floats(n)
-  float *product;  // min(n, kBackRows) x B
-  float *pack;
+  float* vt;       // all blocks' V T, one after the other: vt_floats(n)
+  float* product;  // min(n, kBackRows) x B
+  float* pack;
 
   static size_t vt_floats(size_t n) { return (n + B) * (n / 2 + 2 * B); }
 
@@ -56,8 +56,8 @@ struct BackTransform {
       for (int k = 1; k < n; k += B) {
         const int width = std::min(B, n - k), length = k + width - 1;
         gemm<K>(rows, B, length, {part, ld, 1}, at, B, product, B, Into::kSet, 0, pack);
-        gemm<K>(rows, length, width, {product, B, 1}, v + k * ld, ld, part, ld,
-                Into::kSubtract, 0, pack);
+        gemm<K>(rows, length, width, {product, B, 1}, v + k * ld, ld, part, ld, Into::kSubtract, 0,
+                pack);
         at += length * B;
       }
     }

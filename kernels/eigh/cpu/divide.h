@@ -66,8 +66,8 @@ struct Divider {
       first[i] = i == from;
       last[i] = i == from + m - 1;
     }
-    return {m, d + from, e + from, first + from, last + from, z + from * ld + from, ld,
-            leaf_negligible};
+    return {m,  d + from,       e + from, first + from, last + from, z + from * ld + from,
+            ld, leaf_negligible};
   }
 
   void sort_leaf(int from, int m) {

@@ -43,8 +43,7 @@ extern "C" int eigh_cpu_abi(void) { return 1; }
 
 extern "C" const char* eigh_cpu_configuration(void) {
   static const std::string text = std::string("{\"compiler\":\"" __VERSION__ "\",\"small\":") +
-                                  kSmall.configuration +
-                                  ",\"medium\":" + kMedium.configuration +
+                                  kSmall.configuration + ",\"medium\":" + kMedium.configuration +
                                   ",\"large\":" + kLarge.configuration + "}";
   return text.c_str();
 }

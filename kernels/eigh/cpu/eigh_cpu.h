@@ -36,8 +36,8 @@ EIGH_CPU_API size_t eigh_cpu_workspace_bytes(int64_t batch, int64_t n, int threa
  * with nothing written when an argument is bad: 1 negative size or threads < 1, 2 a null pointer
  * to something that is needed, 3 workspace too small. Batch 0 and n 0 are fine and need nothing. */
 EIGH_CPU_API int eigh_cpu_solve(int64_t batch, int64_t n, const float* a, float* eigenvalues,
-                   float* eigenvectors, int32_t* info, void* workspace, size_t workspace_bytes,
-                   int threads);
+                                float* eigenvectors, int32_t* info, void* workspace,
+                                size_t workspace_bytes, int threads);
 
 #ifdef __cplusplus
 }

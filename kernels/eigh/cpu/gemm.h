@@ -96,7 +96,8 @@ void gemm(int m, int n, int depth, Operand a, const float* b, ptrdiff_t ldb, flo
       const float* block = b + p * ldb + j;
       ptrdiff_t block_ld = ldb;
       if constexpr (K::kGemmPack == 1) {
-        for (int q = 0; q < step; ++q) std::memcpy(pack + q * N, block + q * ldb, N * sizeof(float));
+        for (int q = 0; q < step; ++q)
+          std::memcpy(pack + q * N, block + q * ldb, N * sizeof(float));
         block = pack;
         block_ld = N;
       }

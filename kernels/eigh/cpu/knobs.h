@@ -6,23 +6,23 @@
 #ifndef CRUCIBLE_KERNELS_EIGH_CPU_KNOBS_H_
 #define CRUCIBLE_KERNELS_EIGH_CPU_KNOBS_H_
 
-#define EIGH_CPU_KNOBS(X)             \
-  X(vector, kVector)                  \
-  X(panel_width, kPanelWidth)         \
-  X(symv_half, kSymvHalf)             \
-  X(symv_rows, kSymvRows)             \
-  X(symv_unroll, kSymvUnroll)         \
-  X(tile_rows, kTileRows)             \
-  X(tile_vectors, kTileVectors)       \
-  X(gemm_k_block, kGemmKBlock)        \
-  X(gemm_pack, kGemmPack)             \
-  X(back_block, kBackBlock)           \
-  X(back_rows, kBackRows)             \
-  X(leaf_size, kLeafSize)             \
-  X(leaf_delay, kLeafDelay)           \
-  X(leaf_pair, kLeafPair)             \
-  X(secular_short, kSecularShort)     \
-  X(row_pad, kRowPad)                 \
+#define EIGH_CPU_KNOBS(X)         \
+  X(vector, kVector)              \
+  X(panel_width, kPanelWidth)     \
+  X(symv_half, kSymvHalf)         \
+  X(symv_rows, kSymvRows)         \
+  X(symv_unroll, kSymvUnroll)     \
+  X(tile_rows, kTileRows)         \
+  X(tile_vectors, kTileVectors)   \
+  X(gemm_k_block, kGemmKBlock)    \
+  X(gemm_pack, kGemmPack)         \
+  X(back_block, kBackBlock)       \
+  X(back_rows, kBackRows)         \
+  X(leaf_size, kLeafSize)         \
+  X(leaf_delay, kLeafDelay)       \
+  X(leaf_pair, kLeafPair)         \
+  X(secular_short, kSecularShort) \
+  X(row_pad, kRowPad)             \
   X(batch_chunk, kBatchChunk)
 
 #include <initializer_list>

@@ -24,7 +24,7 @@ struct Reducer {
   static constexpr int W = K::kVector, U = K::kSymvUnroll, R = K::kSymvRows;
   static constexpr bool kHalf = K::kSymvHalf == 1;
   // The half form keeps diagonal blocks whole, so that no vector crosses the diagonal.
-  static constexpr int kBlock = R > W * U ? R : W * U;
+  static constexpr int kBlock = R > W* U ? R : W* U;
 
   // The panel's vectors as rows v0 w0 v1 w1 ..., and the same with each pair swapped.
   float *panel, *swapped, *y, *pack;

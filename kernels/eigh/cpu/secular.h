@@ -74,8 +74,7 @@ inline void secular_sums(const double* d, const double* w, int from, int to, dou
     for (; i + 2 * W <= to; i += 2 * W) {
 #pragma GCC unroll 2
       for (int u = 0; u < 2; ++u) {
-        const T inverse =
-            reciprocal<W, kShort>((load_doubles<W>(d + i + u * W) - pole) - offset);
+        const T inverse = reciprocal<W, kShort>((load_doubles<W>(d + i + u * W) - pole) - offset);
         const T term = load_doubles<W>(w + i + u * W) * inverse;
         v[u] += term;
         s[u] += term * inverse;

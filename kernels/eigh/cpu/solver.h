@@ -66,12 +66,12 @@ struct Solver {
     reducer.pack = divider.pack = back.pack = arena.take<float>(K::kGemmKBlock * N);
     reducer.ld = divider.ld = ld;
     for (double** p : {&divider.d, &divider.e, &divider.first, &divider.last, &divider.poles,
-                       &divider.weights, &divider.pole_first, &divider.pole_last,
-                       &divider.coupling, &divider.secular, &divider.component}) {
+                       &divider.weights, &divider.pole_first, &divider.pole_last, &divider.coupling,
+                       &divider.secular, &divider.component}) {
       *p = arena.take<double>(n + 1);
     }
-    for (int** p : {&divider.order, &divider.merged, &divider.side, &divider.kept,
-                    &divider.dropped, &divider.slot}) {
+    for (int** p : {&divider.order, &divider.merged, &divider.side, &divider.kept, &divider.dropped,
+                    &divider.slot}) {
       *p = arena.take<int>(n + 1);
     }
   }

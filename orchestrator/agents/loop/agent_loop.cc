@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/files.h"
+#include "base/json.h"
 #include "orchestrator/agents/loop/conversation.h"
 #include "orchestrator/agents/loop/transcript.h"
 #include "orchestrator/agents/tools/function_tool.h"

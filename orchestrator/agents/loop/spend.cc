@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/json.h"
 
 namespace crucible {
 namespace {

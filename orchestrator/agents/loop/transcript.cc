@@ -1,8 +1,7 @@
 #include "orchestrator/agents/loop/transcript.h"
 
-#include <nlohmann/json.hpp>
-
 #include "base/files.h"
+#include "base/json.h"
 #include "orchestrator/agents/tools/bounded.h"
 
 namespace crucible {

@@ -7,11 +7,11 @@
 #include <deque>
 #include <functional>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <thread>
 
+#include "base/json.h"
 #include "orchestrator/agents/tools/tool.h"
 
 namespace crucible {

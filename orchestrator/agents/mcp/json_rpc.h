@@ -1,8 +1,9 @@
 // json_rpc.h: the messages of JSON-RPC 2.0 as the Model Context Protocol uses them. Pure.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
+
+#include "base/json.h"
 
 namespace crucible::json_rpc {
 

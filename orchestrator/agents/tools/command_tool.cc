@@ -9,12 +9,12 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/process_identity.h"
 #include "orchestrator/agents/tools/bounded.h"
 #include "orchestrator/agents/tools/tool_lists.h"

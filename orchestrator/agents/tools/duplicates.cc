@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/json.h"
 #include "orchestrator/agents/tools/bounded.h"
 #include "results_log/retest.h"
 

@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "orchestrator/agents/tools/bounded.h"
 #include "orchestrator/agents/tools/tool_lists.h"
 

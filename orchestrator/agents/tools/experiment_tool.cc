@@ -6,8 +6,7 @@
 // entry.
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json.h"
 #include "orchestrator/agents/tools/duplicates.h"
 #include "orchestrator/agents/tools/tool_lists.h"
 #include "results_log/retest.h"

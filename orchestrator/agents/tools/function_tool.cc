@@ -1,7 +1,8 @@
 #include "orchestrator/agents/tools/function_tool.h"
 
 #include <exception>
-#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 
 namespace crucible {
 namespace {

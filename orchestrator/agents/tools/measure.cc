@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "orchestrator/agents/tools/stop_watch.h"
 #include "orchestrator/build_arm.h"
 

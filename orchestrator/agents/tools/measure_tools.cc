@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "orchestrator/agents/tools/bounded.h"
 #include "orchestrator/agents/tools/duplicates.h"
 #include "orchestrator/agents/tools/measure.h"

@@ -1,8 +1,7 @@
 #include "orchestrator/agents/tools/mission_state.h"
 
-#include <nlohmann/json.hpp>
-
 #include "base/files.h"
+#include "base/json.h"
 
 namespace crucible {
 namespace {

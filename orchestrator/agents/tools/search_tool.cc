@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "base/subprocess.h"
 #include "orchestrator/agents/tools/bounded.h"
 #include "orchestrator/agents/tools/tool_lists.h"

@@ -1,18 +1,16 @@
 // missions/targets/eigh_cpu.toml says only what the harness understands, and checks every family.
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/json.h"
 #include "checks/eigh/case.h"
 #include "checks/target.h"
 
 namespace crucible::eigh {
 namespace {
 
-Result<Target> Load() {
-  return LoadTarget(CRUCIBLE_SOURCE_DIR "/missions/targets/eigh_cpu.toml");
-}
+Result<Target> Load() { return LoadTarget(CRUCIBLE_SOURCE_DIR "/missions/targets/eigh_cpu.toml"); }
 
 Result<EighCase> Parse(const std::string& params) {
   return ParseCase({{"case", nlohmann::json::parse(params)}});

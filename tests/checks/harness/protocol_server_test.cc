@@ -4,12 +4,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
 #include <random>
 #include <stdexcept>
 #include <thread>
 
 #include "base/fd.h"
+#include "base/json.h"
 
 namespace crucible {
 namespace {

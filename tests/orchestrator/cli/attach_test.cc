@@ -64,11 +64,12 @@ TEST_F(AttachTest, PrintsARowThatWasHalfWrittenOnceItIsWhole) {
 TEST_F(AttachTest, AMissionWithoutATranscriptSaysWhereToLook) {
   End();
   std::ostringstream out;
-  const auto attached =
-      Attach(&*store_, workspace_, row_.id, true, [] { return false; }, out, SystemClock());
+  const auto attached = Attach(
+      &*store_, workspace_, row_.id, true, [] { return false; }, out, SystemClock());
   ASSERT_FALSE(attached);
   EXPECT_THAT(attached.error().text, HasSubstr("agent.log"));
-  EXPECT_FALSE(Attach(&*store_, workspace_, "m99", true, [] { return false; }, out, SystemClock()));
+  EXPECT_FALSE(Attach(
+      &*store_, workspace_, "m99", true, [] { return false; }, out, SystemClock()));
 }
 
 TEST(TranscriptText, CutsALongAnswerBetweenCharacters) {

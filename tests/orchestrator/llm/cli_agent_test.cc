@@ -4,10 +4,10 @@
 #include <stdlib.h>
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/files.h"
+#include "base/json.h"
 #include "orchestrator/agents/cli/run_cli_agent.h"
 #include "orchestrator/agents/llm/api_key.h"
 

@@ -1,8 +1,7 @@
 // What a provider makes of replies that are good, in both wire formats, streaming and not.
 #include <gmock/gmock.h>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json.h"
 #include "tests/orchestrator/llm/provider_fixture.h"
 
 namespace crucible {

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/files.h"
+#include "base/json.h"
 #include "base/subprocess.h"
 #include "orchestrator/agents/llm/make_provider.h"
 

@@ -3,8 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json.h"
 #include "orchestrator/agents/llm/sse.h"
 #include "tests/support/scripted_server/speak.h"
 

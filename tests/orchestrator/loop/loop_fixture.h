@@ -7,12 +7,12 @@
 
 #include <deque>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "base/files.h"
+#include "base/json.h"
 #include "orchestrator/agents/loop/agent_loop.h"
 #include "orchestrator/agents/tools/function_tool.h"
 

@@ -3,9 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "base/files.h"
+#include "base/json.h"
 
 namespace crucible {
 namespace {

@@ -1,7 +1,6 @@
 // `crucible mcp` as a client starts it: the official client of the protocol works a mission with
 // it.
-#include <nlohmann/json.hpp>
-
+#include "base/json.h"
 #include "mission_fixture.h"
 #include "orchestrator/agents/mission_folder.h"
 

@@ -7,10 +7,10 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/fd.h"
+#include "base/json.h"
 #include "orchestrator/agents/tools/function_tool.h"
 
 namespace crucible {

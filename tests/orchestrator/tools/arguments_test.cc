@@ -4,8 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json.h"
 #include "orchestrator/agents/tools/bounded.h"
 #include "orchestrator/agents/tools/function_tool.h"
 

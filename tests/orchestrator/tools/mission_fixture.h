@@ -7,11 +7,11 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "base/subprocess.h"
 #include "orchestrator/agents/tools/function_tool.h"
 #include "orchestrator/agents/tools/tool_context.h"

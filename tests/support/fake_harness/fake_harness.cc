@@ -82,9 +82,10 @@ int main(int, char** argv) {
     if (op == "hello") {
       if (acts("crash_hello")) std::abort();
       Reply("{\"ok\":true,\"protocol\":" + std::string(acts("old_protocol") ? "7" : "1") +
-            ",\"target\":\"" + (acts("no_target")       ? "other"
-                                : plan.count("target") ? plan["target"]
-                                                       : "fake") +
+            ",\"target\":\"" +
+            (acts("no_target")      ? "other"
+             : plan.count("target") ? plan["target"]
+                                    : "fake") +
             "\",\"conditions\":{\"compiler\":\"none\"},\"configuration\":{\"width\":8}," +
             "\"library_sha256\":\"" + sha + "\"}");
     } else if (op == "check") {

@@ -57,7 +57,9 @@ extern "C" {
 int nvmlInit_v2() { return kOk; }
 int nvmlShutdown() { return kOk; }
 const char* nvmlErrorString(int code) {
-  return code == kNoPermission ? "Insufficient Permissions" : code == kLost ? "GPU is lost" : "Error";
+  return code == kNoPermission ? "Insufficient Permissions"
+         : code == kLost       ? "GPU is lost"
+                               : "Error";
 }
 int nvmlSystemGetDriverVersion(char* text, unsigned size) {
   std::snprintf(text, size, "999.1");

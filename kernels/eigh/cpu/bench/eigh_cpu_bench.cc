@@ -46,7 +46,8 @@ std::vector<float> dense(int64_t batch, int64_t n) {
   for (int64_t b = 0; b < batch; ++b) {
     for (int64_t i = 0; i < n; ++i) {
       for (int64_t j = 0; j <= i; ++j) {
-        const double scale = std::pow(10.0, -static_cast<double>(i + j) / std::max<int64_t>(n - 1, 1));
+        const double scale =
+            std::pow(10.0, -static_cast<double>(i + j) / std::max<int64_t>(n - 1, 1));
         const float x = static_cast<float>(normal(random) * scale);
         a[(b * n + i) * n + j] = a[(b * n + j) * n + i] = x;
       }

@@ -34,7 +34,8 @@ int32_t peer_one(int n, const float* a, float* values, float* vectors, void* scr
   const size_t size = static_cast<size_t>(n) * n;
   bool finite = true;
   for (int i = 0; i < n && finite; ++i) {
-    for (int j = 0; j <= i; ++j) finite = finite && std::isfinite(a[static_cast<size_t>(i) * n + j]);
+    for (int j = 0; j <= i; ++j)
+      finite = finite && std::isfinite(a[static_cast<size_t>(i) * n + j]);
   }
   const int32_t info = finite ? peer_solve(n, a, values, vectors, scratch) : -1;
   if (info != 0) {

@@ -4,8 +4,9 @@
  * Everything is queued on `stream`: no host synchronisation, no allocation, no hidden state, so a
  * call may be captured in a CUDA graph and any number of host threads may call at once with their
  * own workspaces. The input is never written. Only the chosen triangle of a is read. A matrix's
- * result does not depend on the rest of the batch; for one shape it repeats bit for bit. All pointers are device pointers,
- * 16-byte aligned (workspace: 256-byte). Any n >= 0 and batch >= 0; element counts are 64-bit.
+ * result does not depend on the rest of the batch; for one shape it repeats bit for bit. All
+ * pointers are device pointers, 16-byte aligned (workspace: 256-byte). Any n >= 0 and batch >= 0;
+ * element counts are 64-bit.
  */
 #ifndef CRUCIBLE_EIGH_H_
 #define CRUCIBLE_EIGH_H_
@@ -39,9 +40,8 @@ crucible_eigh_status crucible_eigh_workspace(int64_t n, int64_t batch, int flags
 /* info[b]: 0 solved; 1 the matrix holds NaN or Inf (its outputs are NaN); 2 not converged.
  * info may be null when workspace is given (results are the same). */
 crucible_eigh_status crucible_eigh(int64_t n, int64_t batch, const float* a, float* lambda,
-                                   float* q, int32_t* info, void* workspace,
-                                   size_t workspace_bytes, int flags,
-                                   crucible_eigh_stream stream);
+                                   float* q, int32_t* info, void* workspace, size_t workspace_bytes,
+                                   int flags, crucible_eigh_stream stream);
 
 /* The cudaError_t of this thread's last CRUCIBLE_EIGH_CUDA_ERROR, and a status in words. */
 int crucible_eigh_last_cuda_error(void);

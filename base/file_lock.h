@@ -1,0 +1,24 @@
+// file_lock.h: one process at a time, by flock(2) on a file that stays.
+//
+// The lock goes with the descriptor, so a killed process never leaves it held. The descriptor is
+// closed on exec: no child keeps it either.
+#pragma once
+
+#include <filesystem>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace crucible {
+
+class FileLock {
+ public:
+  // Waits until nobody else has `path` locked. Creates the file and its parent folders.
+  static Result<FileLock> Take(const std::filesystem::path& path);
+
+ private:
+  explicit FileLock(UniqueFd file) : file_(std::move(file)) {}
+  UniqueFd file_;
+};
+
+}  // namespace crucible

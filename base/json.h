@@ -1,0 +1,20 @@
+// json.h: nlohmann/json, instantiated once.
+//
+// The library is all templates: without these declarations every file that names a json compiles
+// the value, the lexer, the parser and the writer anew, which was half of the whole build's time.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+extern template class nlohmann::basic_json<>;
+
+namespace nlohmann::detail {
+
+// Of a std::string, and of a std::string_view or const char*: what the project parses.
+extern template class lexer<json, iterator_input_adapter<std::string::const_iterator>>;
+extern template class parser<json, iterator_input_adapter<std::string::const_iterator>>;
+extern template class lexer<json, iterator_input_adapter<const char*>>;
+extern template class parser<json, iterator_input_adapter<const char*>>;
+extern template class serializer<json>;
+
+}  // namespace nlohmann::detail
