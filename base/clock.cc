@@ -51,4 +51,10 @@ std::string FormatDuration(std::int64_t ms) {
   return fmt::format("{} h {:02} min", seconds / 3600, seconds / 60 % 60);
 }
 
+std::string FormatMicroseconds(double us) {
+  if (us >= 1000)
+    return fmt::format("{:.{}f} ms", us / 1000, us >= 100'000 ? 0 : us >= 10'000 ? 1 : 2);
+  return fmt::format("{:.{}f} us", us, us >= 100 ? 0 : us >= 10 ? 1 : 2);
+}
+
 }  // namespace crucible

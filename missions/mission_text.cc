@@ -47,7 +47,7 @@ std::string MissionText(const std::string& id, const MissionPlan& plan, const Ta
         std::find(plan.cases.begin(), plan.cases.end(), item.name) != plan.cases.end();
     std::string line = fmt::format("`{}` {}", item.name, item.params);
     if (claim && item.floor_us)
-      line += fmt::format(": floor {:.4g} us ({})", *item.floor_us, item.floor_why);
+      line += fmt::format(": floor {} ({})", FormatMicroseconds(*item.floor_us), item.floor_why);
     (claim ? claimed : others).push_back(claim ? line : "`" + item.name + "`");
   }
   std::vector<std::string> retry;

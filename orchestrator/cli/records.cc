@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "base/clock.h"
 #include "base/json.h"
 
 namespace crucible {
@@ -41,18 +42,18 @@ std::optional<double> OursIn(const std::vector<Entry>& entries, const std::strin
 
 std::string PointText(const char* label, const json& point) {
   if (point.is_null()) return fmt::format("{} none", label);
-  return fmt::format("{} {:.4g} us ({}, {})", label, point["median_us"].get<double>(),
+  return fmt::format("{} {} ({}, {})", label, FormatMicroseconds(point["median_us"].get<double>()),
                      point["commit"].get<std::string>().substr(0, 12),
                      point["entry"].get<std::string>());
 }
 
 std::string PeersText(const json& run) {
   const double ours = run["ours_us"].get<double>();
-  std::vector<std::string> words = {fmt::format("ours {:.4g} us", ours)};
+  std::vector<std::string> words = {"ours " + FormatMicroseconds(ours)};
   double fastest = 0;
   for (const auto& [name, us] : run["peers"].items()) {
     const double peer = us.get<double>();
-    words.push_back(fmt::format("{} {:.4g} us", name, peer));
+    words.push_back(fmt::format("{} {}", name, FormatMicroseconds(peer)));
     if (fastest == 0 || peer < fastest) fastest = peer;
   }
   const double gain = fastest / ours;

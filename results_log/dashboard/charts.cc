@@ -30,16 +30,18 @@ std::string BarRow(const CaseTimes& item) {
   const char* state = still ? "still" : ratio > 1 ? "worse" : "moved";
   std::string marks;
   for (const Point* peer : item.peers)
-    marks += Mark("peer", peer->median_us / first, peer->name + ": " + TimeText(peer->median_us));
+    marks += Mark("peer", peer->median_us / first,
+                  peer->name + ": " + FormatMicroseconds(peer->median_us));
   if (item.floor != nullptr)
     marks += Mark("floor", item.floor->median_us / first,
-                  "floor: " + TimeText(item.floor->median_us) + ", " + item.floor->name);
+                  "floor: " + FormatMicroseconds(item.floor->median_us) + ", " + item.floor->name);
   if (item.record != nullptr)
     marks += fmt::format(
         "<circle class=\"record\" cx=\"{:.2f}%\" cy=\"12\" r=\"3.5\"><title>record: "
         "{}</title></circle>",
         Percent(item.record->median_us / first),
-        Escaped(TimeText(item.record->median_us) + " at " + item.record->name.substr(0, 12)));
+        Escaped(FormatMicroseconds(item.record->median_us) + " at " +
+                item.record->name.substr(0, 12)));
   const std::string verdict = still       ? "not moved"
                               : ratio < 1 ? fmt::format("{:.2f}x faster", 1 / ratio)
                                           : fmt::format("{:.2f}x slower", ratio);
@@ -49,9 +51,9 @@ std::string BarRow(const CaseTimes& item) {
       "<title>first: {}</title></rect><rect class=\"bar {}\" x=\"0\" y=\"3\" width=\"{:.2f}%\" "
       "height=\"18\"><title>newest: {}</title></rect>{}</svg><span class=\"says\"><b class=\"{}\">"
       "{}</b> <span class=\"dim\">{} → {}</span></span></div>\n",
-      Escaped(item.name), Escaped(item.name + ": " + verdict), Percent(1), TimeText(first), state,
-      Percent(ratio), TimeText(item.newest->median_us), marks, state, verdict, TimeText(first),
-      TimeText(item.newest->median_us));
+      Escaped(item.name), Escaped(item.name + ": " + verdict), Percent(1),
+      FormatMicroseconds(first), state, Percent(ratio), FormatMicroseconds(item.newest->median_us),
+      marks, state, verdict, FormatMicroseconds(first), FormatMicroseconds(item.newest->median_us));
 }
 
 // The distance of the chart's lines: a round number that gives at most six of them.

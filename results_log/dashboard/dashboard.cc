@@ -39,12 +39,6 @@ std::string Escaped(std::string_view text) {
   return html;
 }
 
-std::string TimeText(double us) {
-  if (us >= 1000)
-    return fmt::format("{:.{}f} ms", us / 1000, us >= 100'000 ? 0 : us >= 10'000 ? 1 : 2);
-  return fmt::format("{:.{}f} us", us, us >= 100 ? 0 : us >= 10 ? 1 : 2);
-}
-
 std::vector<CaseTimes> CasesOf(const std::vector<Point>& points) {
   std::vector<CaseTimes> cases;
   const auto of = [&](const std::string& name) -> CaseTimes& {

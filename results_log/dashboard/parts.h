@@ -12,7 +12,6 @@ namespace crucible::dashboard {
 
 // Text as HTML: & < > " ' escaped, control characters shown as U+FFFD.
 std::string Escaped(std::string_view text);
-std::string TimeText(double us);  // "12.3 us", "4.56 ms"
 
 // What the points say of one case.
 struct CaseTimes {

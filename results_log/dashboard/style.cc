@@ -17,7 +17,7 @@ p{margin:4px 0}.dim{color:var(--dim)}.num{text-align:right;font-variant-numeric:
 .tile{background:var(--card);border:1px solid var(--line);border-radius:6px;padding:10px 14px}
 .tile b{display:block;font-size:21px;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
 .still{color:var(--still)}.worse{color:var(--worse)}.moved{color:var(--moved)}
-.case{display:grid;grid-template-columns:minmax(64px,120px) 1fr 250px;gap:0 14px;align-items:center;padding:5px 0}
+.case{display:grid;grid-template-columns:minmax(64px,120px) 1fr 270px;gap:0 14px;align-items:center;padding:5px 0}
 .case .name{font-weight:600;overflow-wrap:anywhere}
 .case .says{font-variant-numeric:tabular-nums}.case .says b{display:inline-block;min-width:74px}
 svg{display:block;width:100%;overflow:visible}

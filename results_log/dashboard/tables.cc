@@ -84,12 +84,15 @@ std::string Cost(const DashboardInput& input, const std::vector<CaseTimes>& case
     if (job.started_ms && job.ended_ms)
       device_s += static_cast<double>(*job.ended_ms - *job.started_ms) / 1000;
   if (gained_us <= 0) return Tile("–", "cost per accepted us: nothing gained yet");
-  std::string label = "device time per accepted us";
+  // In the unit that leaves readable numbers.
+  const bool in_ms = gained_us >= 1000;
+  const double gained = in_ms ? gained_us / 1000 : gained_us;
+  std::string label = fmt::format("device time per accepted {}", in_ms ? "ms" : "us");
   bool priced = false;
   if (const double usd = Usd(input, &priced); priced)
-    label += fmt::format(", and {:.3g} USD", usd / gained_us);
+    label += fmt::format(", and {:.3g} USD", usd / gained);
   if (input.jobs.empty()) return Tile("–", "cost per accepted us: no device jobs in this log");
-  return Tile(fmt::format("{:.3g} s", device_s / gained_us), label);
+  return Tile(fmt::format("{:.3g} s", device_s / gained), label);
 }
 
 }  // namespace
@@ -122,12 +125,13 @@ std::string Summary(const DashboardInput& input, const std::vector<CaseTimes>& c
                fmt::format("rejections among {} entries", input.entries.size()));
   text += Cost(input, cases) + "</div>\n";
   for (const CampaignRow& row : input.campaigns)
-    text += fmt::format(
-        "<p><b>{}</b>: {}{}{} <span class=\"dim\">since {} UTC{}</span></p>\n", Escaped(row.name),
-        Escaped(row.state), row.phase.empty() ? "" : ", " + Escaped(row.phase),
-        row.message.empty() ? "" : ": " + Escaped(row.message),
-        FormatUtc(row.started_ms).substr(0, 16),
-        row.ended_ms ? ", took " + FormatDuration(*row.ended_ms - row.started_ms) : "");
+    text +=
+        fmt::format("<p><b>{}</b>: {}{}{} <span class=\"dim\">since {} UTC{}</span></p>\n",
+                    Escaped(row.name), Escaped(row.state),
+                    row.phase.empty() || row.phase == row.state ? "" : ", " + Escaped(row.phase),
+                    row.message.empty() ? "" : ": " + Escaped(row.message),
+                    FormatUtc(row.started_ms).substr(0, 16),
+                    row.ended_ms ? ", took " + FormatDuration(*row.ended_ms - row.started_ms) : "");
   return text;
 }
 
