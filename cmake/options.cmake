@@ -1,6 +1,7 @@
 # -O1: the programs wait for compilers and devices, and build in two thirds of -O2's time. Kernels
 # choose their own flags, and what computes much asks for more with crucible_optimise().
 set(CMAKE_CXX_FLAGS_RELEASE "-O1 -DNDEBUG")
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g")  # of the sanitizer presets: assertions stay
 function(crucible_optimise)
   foreach(name IN LISTS ARGN)
     target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O2>)
