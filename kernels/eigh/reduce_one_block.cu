@@ -64,7 +64,10 @@ __device__ __forceinline__ void columns(State& s, Registers<TT>& registers, int 
     publish_column<TT>(s, c);
     __syncthreads();
     float y = 0, ac = 0;
-    if (s.tid < 6 * 32) dots_and_scalars<TT>(s, c, out);
+    if (s.tid < 6 * 32)
+      dots_and_scalars<TT>(s, c, out);
+    else
+      absent_from<1>();
     multiply<kFirst, TT>(s, c, registers, y, ac);
     __syncthreads();
     next_column<kFirst, TT>(s, c, registers, y, ac, out);

@@ -3,6 +3,7 @@
 // 1 publish_column, 2 dots_and_scalars and multiply, 3 next_column, a block barrier between them.
 #pragma once
 
+#include "partial_barrier.cuh"
 #include "single_product.cuh"
 
 namespace crucible::eigh::single {
@@ -88,9 +89,9 @@ __device__ __forceinline__ void dots_and_scalars(const State& s, const Column& c
   if (kq > 0) {
     if (q < 2) dp[(kq - 1) * 16] = h0;
     if (lb)
-      asm volatile("barrier.cta.arrive 2, 96;" ::: "memory");
+      partial_arrive<2, 96>();
     else
-      asm volatile("barrier.cta.arrive 1, 96;" ::: "memory");
+      partial_arrive<1, 96>();
   } else {
     float4 t = {0, 0, 0, 0};
 #pragma unroll
@@ -116,9 +117,9 @@ __device__ __forceinline__ void dots_and_scalars(const State& s, const Column& c
       out.reflector_scale(j, ti == 0.f ? 0.f : 1.f - al / be);
     }
     if (lb)
-      asm volatile("barrier.cta.sync 2, 96;" ::: "memory");
+      partial_wait<2, 96>();
     else
-      asm volatile("barrier.cta.sync 1, 96;" ::: "memory");
+      partial_wait<1, 96>();
     h0 += dp[0] + dp[16];
     if (q < 2) {
       const int l = g + 8 * q, b3 = ((j + 1) >> 3) & 1;
