@@ -1,15 +1,16 @@
 /* eigh.h: batched FP32 symmetric eigendecomposition on NVIDIA GPUs (sm_90a, sm_100a).
  *
  * a[batch][n][n] -> lambda[batch][n] ascending and q[batch][n][n], eigenvector i in column i, of
- * unit length; a, lambda and q have the same units but q, which has none. The conventions are those
- * of torch.linalg.eigh: signs, and the basis of the space of equal eigenvalues, are not determined.
+ * unit length; lambda has the units of a. The conventions are those of torch.linalg.eigh: signs,
+ * and the basis of a space of equal eigenvalues, are not determined.
  *
  * Queueing. Everything is queued on `stream`: no host synchronisation, no allocation, no hidden
- * state, so a call may be captured in a CUDA graph, and any number of host threads may call at once
- * with workspaces of their own. All pointers are device pointers of the current device, 16-byte
- * aligned (workspace: 256-byte), and stay valid until the work is done. Any n in 0 ... 2^31 / 64 and
- * batch >= 0; element counts are 64-bit. The input is never written and only the chosen triangle of
- * it is read. lambda, q, info and workspace may hold anything before, and must not overlap.
+ * state, so a call may be captured in a CUDA graph, and any number of host threads may call at
+ * once with workspaces of their own. All pointers are device pointers of the current device,
+ * 16-byte aligned (workspace: 256-byte), and must stay valid until the work is done. Any n in
+ * 0 ... 2^25 - 1 and batch >= 0; element counts are 64-bit. The input is never written and only its
+ * chosen triangle is read. lambda, q, info and workspace may hold anything before; none overlaps
+ * another.
  *
  * Accuracy, in FP64 on the FP32 input, eps = 2^-23: norm1(A Q - Q L) <= 200 n eps norm1(A),
  * norm1(Q^T Q - I) <= 100 n eps, norm1(Q L Q^T - A) <= 400 n eps norm1(A): the gates of the public
@@ -45,14 +46,14 @@ typedef enum {
   CRUCIBLE_EIGH_CUDA_ERROR = 3 /* crucible_eigh_last_cuda_error() says which */
 } crucible_eigh_status;
 
-/* Bytes of workspace that crucible_eigh needs with the same n, batch and flags on the current device
- * (its architecture decides the route); 0 is a valid answer. About 2.4 times the input from n = 385
+/* Bytes of workspace that crucible_eigh needs with the same n, batch and flags on the current
+ * device (its architecture decides the route); 0 is a valid answer. About 2.4 times the input from n = 385
  * on where n is 512, 1024 or 2048, up to 8 times just above these; the formula is in docs/eigh.md.
  * INVALID_ARGUMENT: a size is negative or too large, a flag is unknown, or bytes is null. */
 crucible_eigh_status crucible_eigh_workspace(int64_t n, int64_t batch, int flags, size_t* bytes);
 
-/* Solves the batch. a: n*n floats a matrix; lambda: n floats; q: n*n floats (null with VALUES_ONLY);
- * info: one int32 a matrix, or null. info[b]: 0 solved; 1 the triangle holds NaN or Inf (that
+/* Solves the batch. Per matrix, a: n*n floats; lambda: n floats; q: n*n floats (may be null with
+ * VALUES_ONLY); info: one int32 (info itself may be null). info[b]: 0 solved; 1 the triangle holds NaN or Inf (that
  * matrix's outputs are NaN, the others are untouched by it); 2 the iteration did not converge (its
  * outputs are the state it was left in).
  *
