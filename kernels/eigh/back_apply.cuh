@@ -51,7 +51,7 @@ __global__ __launch_bounds__(384, 1) void back_kernel(const uint8_t* __restrict_
     asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
   }
   if (wg == 2) {
-    CRUCIBLE_SM90A(asm volatile("setmaxnreg.dec.sync.aligned.u32 24;"))
+    CRUCIBLE_SM90A(asm volatile("setmaxnreg.dec.sync.aligned.u32 24;"));
     if (tid == 256) {
       int s = 0, ph = 1;  // first pass: empty barriers are free (parity trick)
       int zc = 0;
@@ -92,7 +92,7 @@ __global__ __launch_bounds__(384, 1) void back_kernel(const uint8_t* __restrict_
     }
     __syncwarp();
   } else {
-    CRUCIBLE_SM90A(asm volatile("setmaxnreg.inc.sync.aligned.u32 240;"))
+    CRUCIBLE_SM90A(asm volatile("setmaxnreg.inc.sync.aligned.u32 240;"));
     const int lane = tid & 31, w = (tid >> 5) & 3, g = lane >> 2, t = lane & 3, wt = tid & 127;
     int s0 = 0, ph0 = 0;  // slot of the panel's T tile
     uint32_t rb = sa(ring);

@@ -8,13 +8,6 @@
 namespace crucible::eigh {
 namespace dc {
 
-// wgmma exists on sm_90a only; elsewhere the chain is not routed here.
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-#define CRUCIBLE_SM90A(statement) statement;
-#else
-#define CRUCIBLE_SM90A(statement) __trap();
-#endif
-
 // ---------------------------------------------------------------- Z update: C[j][r] = sum_i w_ij
 // Zt[i][r], w generated in registers
 __device__ __forceinline__ void cpa16(void* s, const void* g, bool ok) {
@@ -25,6 +18,24 @@ __device__ __forceinline__ void cpa16(void* s, const void* g, bool ok) {
 __device__ __forceinline__ unsigned h2(float a, float b) {
   half2 h = __floats2half2_rn(a, b);
   return *(unsigned*)&h;
+}
+// Swaps x and y across lane bit `bit`: the lane with that bit set keeps y and takes the other's y
+// as x, its partner keeps x and takes the other's x as y.
+__device__ __forceinline__ void exchange(bool bit_set, int bit, unsigned& x, unsigned& y) {
+  const unsigned got = __shfl_xor_sync(~0u, bit_set ? x : y, bit);
+  if (bit_set)
+    x = got;
+  else
+    y = got;
+}
+// 4 x 4 transpose inside each quad of lanes: lane t4 ends with the four words that the lanes 0-3
+// held as word t4, in their order.
+__device__ __forceinline__ void transpose_quad(int t4, unsigned& v0, unsigned& v1, unsigned& v2,
+                                               unsigned& v3) {
+  exchange(t4 & 1, 1, v0, v1);
+  exchange(t4 & 1, 1, v2, v3);
+  exchange(t4 & 2, 2, v0, v2);
+  exchange(t4 & 2, 2, v1, v3);
 }
 template <int NR, int WJ>
 __global__ void __launch_bounds__(32 * WJ)
@@ -163,28 +174,7 @@ __global__ void __launch_bounds__(32 * WJ)
                    v1 = h2(acc[a][f + 1][2 * h], acc[a][f + 1][2 * h + 1]);
           unsigned v2 = h2(acc[a][f + 2][2 * h], acc[a][f + 2][2 * h + 1]),
                    v3 = h2(acc[a][f + 3][2 * h], acc[a][f + 3][2 * h + 1]);
-          bool o1 = t4 & 1, o2 = t4 & 2;
-          unsigned x;
-          x = __shfl_xor_sync(~0u, o1 ? v0 : v1, 1);
-          if (o1)
-            v0 = x;
-          else
-            v1 = x;
-          x = __shfl_xor_sync(~0u, o1 ? v2 : v3, 1);
-          if (o1)
-            v2 = x;
-          else
-            v3 = x;
-          x = __shfl_xor_sync(~0u, o2 ? v0 : v2, 2);
-          if (o2)
-            v0 = x;
-          else
-            v2 = x;
-          x = __shfl_xor_sync(~0u, o2 ? v1 : v3, 2);
-          if (o2)
-            v1 = x;
-          else
-            v3 = x;
+          transpose_quad(t4, v0, v1, v2, v3);
           int r = 8 * (f + t4);
           if (ok && r0 + r < rows) *(uint4*)(oz + ro + r) = make_uint4(v0, v1, v2, v3);
         }

@@ -15,6 +15,7 @@
 #include <algorithm>
 
 #include "eigh32_reduce.cuh"
+#include "partial_barrier.cuh"
 #include "pipeline.h"
 
 namespace crucible::eigh {
@@ -178,6 +179,7 @@ __global__ __launch_bounds__(32 * kWarps + 32,
     }
     Cs[lane] = c;
     Ce[lane] = 1.0 / c;
+    absent_from<2 + kRounds>();
   }
   double lo = 0, hi = 0;
   const double B = (double)sB * (1.0 + 1e-6) + (double)sB * 31 * 1.4901161193847656e-08;
@@ -247,7 +249,7 @@ __global__ __launch_bounds__(32 * kWarps + 32,
 #pragma unroll
       for (int u = 0; u < kProbes; u++) cn[kProbes * tid + u] = c[u];
       if (tid == 0) cn[kWarps * 32 * kProbes] = 32;
-      asm volatile("bar.sync 1,%0;" ::"n"(kWarps * 32) : "memory");
+      partial_wait_aligned<1, kWarps * 32>();
 
 #pragma unroll
       for (int u = 0; u < kProbes; u++) {
@@ -256,7 +258,7 @@ __global__ __launch_bounds__(32 * kWarps + 32,
       }
       if (tid == 0)
         for (int i = 0; i < c[0]; i++) br[i] = 0;
-      asm volatile("bar.sync 1,%0;" ::"n"(kWarps * 32) : "memory");
+      partial_wait_aligned<1, kWarps * 32>();
       lo = -B + st * br[lane];
       hi = lo + st;
     }
@@ -274,7 +276,7 @@ __global__ __launch_bounds__(32 * kWarps + 32,
         unsigned w = __ballot_sync(~0u, c[u] <= lane);
         if (lane == 0) bits[r & 1][kProbes * warp + u] = w;
       }
-      asm volatile("bar.sync 1,%0;" ::"n"(kWarps * 32) : "memory");
+      partial_wait_aligned<1, kWarps * 32>();
       int m = 0;
 
 #pragma unroll

@@ -121,7 +121,7 @@ __global__ __launch_bounds__(MT == 2 ? 384 : 288,
   __syncthreads();
   auto kmap = [&](int k) { return k < 2 ? 2 * J + k : (k - 2 < 2 * J ? k - 2 : k); };
   if (wg == 2) {
-    if constexpr (MT == 2) CRUCIBLE_SM90A(asm volatile("setmaxnreg.dec.sync.aligned.u32 24;"))
+    if constexpr (MT == 2) CRUCIBLE_SM90A(asm volatile("setmaxnreg.dec.sync.aligned.u32 24;"));
     if (tid == 256) {
       for (int k = 0; k < NB; k++) {
         int s = k % QST, ph = ((k / QST) & 1) ^ 1, kb = kmap(k);
@@ -138,7 +138,7 @@ __global__ __launch_bounds__(MT == 2 ? 384 : 288,
       }
     }
   } else {
-    if constexpr (MT == 2) CRUCIBLE_SM90A(asm volatile("setmaxnreg.inc.sync.aligned.u32 232;"))
+    if constexpr (MT == 2) CRUCIBLE_SM90A(asm volatile("setmaxnreg.inc.sync.aligned.u32 232;"));
     int lane = tid & 31, w = (tid >> 5) & 3, g = lane >> 2, t = lane & 3;
     float acc[MT][64];
     mb_wait(full, 0);

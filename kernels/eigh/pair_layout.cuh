@@ -5,7 +5,7 @@
 
 #include "block_ops.cuh"
 #include "cluster_ops.cuh"
-#include "reduce_routes.h"
+#include "reduction_output.cuh"
 #include "tile_ops.cuh"
 
 namespace crucible::eigh::pair {
@@ -45,39 +45,7 @@ struct Arguments {
   bool upper;
 };
 
-// Where column j (in padded coordinates) goes; the padding's columns go nowhere.
-struct Output {
-  const Arguments& g;
-  int64_t matrix;
-  __device__ __forceinline__ int64_t opaque_matrix() const {
-    int64_t m = matrix;
-    asm volatile("" : "+l"(m));
-    return m;
-  }
-  __device__ __forceinline__ void put(float* base, int j, float x) const {
-    const int at = j - (kOrder - g.n);
-    if (at >= 0) base[opaque_matrix() * g.ld + at] = x;
-  }
-  __device__ __forceinline__ void diagonal(int j, float x) const { put(g.t.d, j, x); }
-  __device__ __forceinline__ void coupling(int j, float x) const { put(g.t.e, j, x); }
-  __device__ __forceinline__ void reflector_scale(int j, float x) const { put(g.t.tau, j, x); }
-  // Row `row` of the reflectors of columns first .. end-1 (at most 16), from the panel in shared
-  // memory: a panel at a time, off the critical path of a column.
-  __device__ __forceinline__ void panel(int first, int end, int row, const char* from) const {
-    const int pad = kOrder - g.n;
-    if (g.t.v == nullptr || row < pad) return;
-    __half* to = g.t.v + (opaque_matrix() * g.n + (first - pad)) * g.ld + (row - pad);
-#pragma unroll
-    for (int k = 0; k < kPanel; ++k) {
-      const int column = first + k;
-      const __half x = *(const __half*)(from + (k >> 3) * 256 + (k & 7) * 2);
-      if (column >= pad && column < end && column < row) to[static_cast<int64_t>(k) * g.ld] = x;
-    }
-  }
-};
-#define OPQ(n, v) \
-  int n = v;      \
-  asm volatile("" : "+r"(n))
+using Output = ReductionOutput<Arguments, kPanel>;
 // A thread's two rows: current column entries and diagonal entries; c: rank in the pair.
 struct State {
   float av[2], dg[2];
@@ -87,7 +55,7 @@ struct State {
   __half* pb;
 };
 #define SEC                                                                                        \
-  OPQ(tid_, s.tid);                                                                                \
+  CRUCIBLE_OPAQUE_INT(tid_, s.tid);                                                                \
   const int lane = tid_ & 31, w = tid_ >> 5, g = lane >> 2, q = lane & 3, rIa = w + 16 * (q >> 1), \
             ra = rIa * 16 + (q & 1) * 8 + g;                                                       \
   (void)lane;                                                                                      \

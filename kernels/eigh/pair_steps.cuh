@@ -5,6 +5,7 @@
 #pragma once
 
 #include "pair_product.cuh"
+#include "partial_barrier.cuh"
 
 namespace crucible::eigh::pair {
 
@@ -90,9 +91,9 @@ __device__ __forceinline__ void dots_and_scalars(const State& s, const Column& c
   if (kq > 0) {
     if (q < 2) dp[(kq - 1) * 16] = h0;
     if (lb)
-      asm volatile("barrier.cta.arrive 2, 256;" ::: "memory");
+      partial_arrive<2, 256>();
     else
-      asm volatile("barrier.cta.arrive 1, 256;" ::: "memory");
+      partial_arrive<1, 256>();
   } else {
     const float al = floats(oSC)[0], sg = sum16(floats(oRED));
     float s2 = fmaf(al, al, sg), nr = s2 * fast_rsqrt(s2), be = -copysignf(nr, al),
@@ -109,9 +110,9 @@ __device__ __forceinline__ void dots_and_scalars(const State& s, const Column& c
       if (s.c == 0) out.reflector_scale(j, ti == 0.f ? 0.f : 1.f - al / be);
     }
     if (lb)
-      asm volatile("barrier.cta.sync 2, 256;" ::: "memory");
+      partial_wait<2, 256>();
     else
-      asm volatile("barrier.cta.sync 1, 256;" ::: "memory");
+      partial_wait<1, 256>();
     h0 += ((dp[0] + dp[16]) + (dp[32] + dp[48])) + ((dp[64] + dp[80]) + dp[96]);
     if (q < 2) {
       const int l = g + 8 * q, b3 = ((j + 1) >> 3) & 1;

@@ -28,56 +28,60 @@ namespace crucible::eigh {
 namespace single {
 namespace {
 
-// Columns jbeg .. jend-1. kFirst: block columns 0-5 are in registers R0 (row block w), R1 (w + 16).
+// Columns first_column .. end_column-1. kFirst: block columns 0-5 are in registers.
 template <bool kFirst, int TT>
-__device__ __forceinline__ void columns(State& s, Registers<TT>& registers, int jbeg, int jend,
-                                        const Output& out) {
-  using MM = Map<TT>;
-  constexpr int HT = TT / 2, NF = MM::kHeld, JF = MM::kHeldFrom;
-  static_assert(JF >= HT, "the held block columns belong to the second row blocks");
-  auto& RF = registers.RF;
-  int p0 = jbeg;
+__device__ __forceinline__ void columns(State& s, Registers<TT>& registers, int first_column,
+                                        int end_column, const Output& out) {
+  using Memory = MemoryMap<TT>;
+  constexpr int kHalf = TT / 2, kHeld = Memory::kHeld, kHeldFrom = Memory::kHeldFrom;
+  static_assert(kHeldFrom >= kHalf, "the held block columns belong to the second row blocks");
+  auto& held = registers.held;
+  int panel_start = first_column;
   const auto start_panel = [&](int j) {
-    SEC;
+    THREAD_PLACE;
     const float z = element<kFirst, TT>(s, registers, j);
-    if (r < j) return;
-    s.av = r == j ? s.dg : z;
-    if (r == j) out.diagonal(j, s.av);
+    if (row < j) return;
+    s.entry = row == j ? s.diagonal_entry : z;
+    if (row == j) out.diagonal(j, s.entry);
   };
-  start_panel(jbeg);
+  start_panel(first_column);
   if (!kFirst) {
-    SEC;
-    const Context ctx = CTX;
-    const int I2 = w + HT;
+    THREAD_PLACE;
+    const Context ctx = PRODUCT_CONTEXT;
+    const int rows2 = warp + kHalf;
 #pragma unroll
-    for (int k = 0; k < NF; k++) {
-      const int J = JF + k;
-      if (J <= I2)
-        load_tile(ctx.tiles + tile_index(TT, I2, J) * 512, RF[k]);
+    for (int k = 0; k < kHeld; k++) {
+      const int J = kHeldFrom + k;
+      if (J <= rows2)
+        load_tile(ctx.tiles + tile_index(TT, rows2, J) * 512, held[k]);
       else
-        load_tile_transposed(ctx.tiles + tile_index(TT, J, I2) * 512, RF[k]);
+        load_tile_transposed(ctx.tiles + tile_index(TT, J, rows2) * 512, held[k]);
     }
   }
 #pragma unroll 1
-  for (int j = jbeg; j < jend; j++) {
-    const Column c{j, j - p0, p0, (j + 1) >> 4};
+  for (int j = first_column; j < end_column; j++) {
+    const Column c{j, j - panel_start, panel_start, (j + 1) >> 4};
     publish_column<TT>(s, c);
     __syncthreads();
-    float y = 0, ac = 0;
-    if (s.tid < 6 * 32) dots_and_scalars<TT>(s, c, out);
-    multiply<kFirst, TT>(s, c, registers, y, ac);
+    float y = 0, next_entry = 0;
+    if (s.tid < 6 * 32)
+      dots_and_scalars<TT>(s, c, out);
+    else
+      absent_from<1>();
+    multiply<kFirst, TT>(s, c, registers, y, next_entry);
     __syncthreads();
-    next_column<kFirst, TT>(s, c, registers, y, ac, out);
+    next_column<kFirst, TT>(s, c, registers, y, next_entry, out);
     if (c.i == kPanel - 1) {
       __syncthreads();
-      p0 += kPanel;
-      update_trailing<kFirst, TT>(s, p0, registers, out);
+      panel_start += kPanel;
+      update_trailing<kFirst, TT>(s, panel_start, registers, out);
       __syncthreads();
-      if (j + 1 < jend) start_panel(j + 1);
+      if (j + 1 < end_column) start_panel(j + 1);
     }
   }
-  SEC;
-  if (p0 < jend && r >= p0) out.panel(p0, jend, r, UB);  // an unfinished panel
+  THREAD_PLACE;
+  if (panel_start < end_column && row >= panel_start)
+    out.panel(panel_start, end_column, row, PANEL_ROW);  // an unfinished panel
 }
 
 __device__ __forceinline__ PaddedInput input_of(const Arguments& g, int64_t matrix, int order) {
@@ -96,17 +100,17 @@ __device__ __forceinline__ void to_fragment(float2* v, Diagonal kind, int g, int
 }
 // Fills the resident tiles from the input, four tiles in flight a warp.
 template <int T, int kWarps>
-__device__ __forceinline__ void load_resident(const PaddedInput& in, int w, int lane) {
+__device__ __forceinline__ void load_resident(const PaddedInput& in, int warp, int lane) {
   constexpr int kFlight = 4;
   const int g = lane >> 2, q = lane & 3;
-  for (int first = w; first < Map<T>::kTiles; first += kWarps * kFlight) {
+  for (int first = warp; first < MemoryMap<T>::kTiles; first += kWarps * kFlight) {
     float2 v[kFlight][4];
 #pragma unroll
     for (int z = 0; z < kFlight; ++z) {
       const int u = first + z * kWarps;
       int I, J;
       unpack_index(T, u, &I, &J);
-      if (u < Map<T>::kTiles) in.tile(I, J, g, q, v[z]);
+      if (u < MemoryMap<T>::kTiles) in.tile(I, J, g, q, v[z]);
     }
 #pragma unroll
     for (int z = 0; z < kFlight; ++z) {
@@ -114,7 +118,7 @@ __device__ __forceinline__ void load_resident(const PaddedInput& in, int w, int 
       int I, J;
       unpack_index(T, u, &I, &J);
       uint32_t f[4];
-      if (u >= Map<T>::kTiles) break;
+      if (u >= MemoryMap<T>::kTiles) break;
       to_fragment(v[z], I == J ? Diagonal::kBothHalves : Diagonal::kNone, g, q, f);
       store_tile(shared_address(sm) + u * 512, lane, f);
     }
@@ -124,37 +128,38 @@ __device__ __forceinline__ void load_resident(const PaddedInput& in, int w, int 
 // 256 < n <= 512: columns up to order 256, the rest handed over.
 __global__ void __launch_bounds__(kThreads, 1)
     reduce_first_kernel(const __grid_constant__ Arguments args) {
-  constexpr int TT = 32, HT = 16;
-  using MM = Map<TT>;
+  constexpr int TT = 32, kHalf = 16;
+  using Memory = MemoryMap<TT>;
   State s;
   const int tid = threadIdx.x;
   s.tid = tid;
-  for (int i = tid; i < TT * 64; i += kThreads) ((uint4*)(sm + MM::U))[i] = make_uint4(0, 0, 0, 0);
-  if (tid < 128) ((__half*)(sm + MM::CF))[tid] = __ushort_as_half(0);
+  for (int i = tid; i < TT * 64; i += kThreads)
+    ((uint4*)(sm + Memory::kPanelAt))[i] = make_uint4(0, 0, 0, 0);
+  if (tid < 128) ((__half*)(sm + Memory::kCoefficients))[tid] = __ushort_as_half(0);
   const int start = (kOrder - args.n) / kPanel * kPanel;
   for (int64_t matrix = blockIdx.x; matrix < args.batch; matrix += gridDim.x) {
     const PaddedInput in = input_of(args, matrix, kOrder);
     const Output out{args, matrix, kOrder};
-    SEC;
+    THREAD_PLACE;
     __syncthreads();
-    load_resident<TT, 16>(in, w, lane);
+    load_resident<TT, 16>(in, warp, lane);
     Registers<TT> registers;
-    auto& R0 = registers.R0;
-    auto& R1 = registers.R1;
+    auto& first_upper = registers.first_upper;
+    auto& first_lower = registers.first_lower;
     if (start < kRegisterColumns * kPanel) {
 #pragma unroll
       for (int J = 0; J < kRegisterColumns; ++J) {
         float2 v[4];
-        const int I = max(w, J);
+        const int I = max(warp, J);
         in.tile(I, J, g, q, v);
-        to_fragment(v, I == J ? Diagonal::kBothHalves : Diagonal::kNone, g, q, R0[J]);
+        to_fragment(v, I == J ? Diagonal::kBothHalves : Diagonal::kNone, g, q, first_upper[J]);
         if (J < kRegisterColumns - 1) {
-          in.tile(w + HT, J, g, q, v);
-          to_fragment(v, Diagonal::kNone, g, q, R1[J < kRegisterColumns - 1 ? J : 0]);
+          in.tile(warp + kHalf, J, g, q, v);
+          to_fragment(v, Diagonal::kNone, g, q, first_lower[J < kRegisterColumns - 1 ? J : 0]);
         }
       }
     }
-    s.dg = in.at(r, r);
+    s.diagonal_entry = in.at(row, row);
     __syncthreads();
     int at = start;
     if (at < kRegisterColumns * kPanel) {
@@ -164,7 +169,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     columns<false, TT>(s, registers, at, kHalfOrder, out);
     char* h = args.handoff + matrix * kHandoffBytes;
     for (int k = tid; k < 136 * 32; k += kThreads) ((uint4*)h)[k] = *(uint4*)(sm + k * 16);
-    if (r >= kHalfOrder) ((float*)(h + 136 * 512))[r - kHalfOrder] = s.dg;
+    if (row >= kHalfOrder) ((float*)(h + 136 * 512))[row - kHalfOrder] = s.diagonal_entry;
   }
 }
 
@@ -173,28 +178,29 @@ __global__ void __launch_bounds__(kThreads, 1)
 template <bool kFromInput, int TT>
 __global__ void __launch_bounds__(16 * TT, TT == 16 ? 2 : 1)
     reduce_whole_kernel(const __grid_constant__ Arguments args) {
-  constexpr int HT = TT / 2, kThis = 16 * TT, kWarps = TT / 2;
-  using MM = Map<TT>;
+  constexpr int kHalf = TT / 2, kThis = 16 * TT, kWarps = TT / 2;
+  using Memory = MemoryMap<TT>;
   State s;
   const int tid = threadIdx.x;
   s.tid = tid;
-  for (int i = tid; i < TT * 64; i += kThis) ((uint4*)(sm + MM::U))[i] = make_uint4(0, 0, 0, 0);
-  if (tid < 128) ((__half*)(sm + MM::CF))[tid] = __ushort_as_half(0);
+  for (int i = tid; i < TT * 64; i += kThis)
+    ((uint4*)(sm + Memory::kPanelAt))[i] = make_uint4(0, 0, 0, 0);
+  if (tid < 128) ((__half*)(sm + Memory::kCoefficients))[tid] = __ushort_as_half(0);
   const int start = kFromInput ? (kThis - args.n) / kPanel * kPanel : 0;
   for (int64_t matrix = blockIdx.x; matrix < args.batch; matrix += gridDim.x) {
     const Output out{args, matrix, kThis};
-    SEC;
+    THREAD_PLACE;
     __syncthreads();
     if (kFromInput) {
       const PaddedInput in = input_of(args, matrix, kThis);
-      load_resident<TT, kWarps>(in, w, lane);
-      s.dg = in.at(r, r);
+      load_resident<TT, kWarps>(in, warp, lane);
+      s.diagonal_entry = in.at(row, row);
     } else {
       const char* h = args.handoff + matrix * kHandoffBytes;
 #pragma unroll 4
       for (int k = tid; k < 136 * 32; k += kThis)
         *(uint4*)(sm + k * 16) = __ldcs((const uint4*)h + k);
-      s.dg = ((const float*)(h + 136 * 512))[r];
+      s.diagonal_entry = ((const float*)(h + 136 * 512))[row];
     }
     __syncthreads();
     Registers<TT> registers;
@@ -206,10 +212,10 @@ template <bool kFromInput, int TT>
 cudaError_t launch_whole(const Arguments& args, int blocks_a_multiprocessor, cudaStream_t stream) {
   const cudaError_t error =
       cudaFuncSetAttribute(reduce_whole_kernel<kFromInput, TT>,
-                           cudaFuncAttributeMaxDynamicSharedMemorySize, Map<TT>::END);
+                           cudaFuncAttributeMaxDynamicSharedMemorySize, MemoryMap<TT>::kBytes);
   if (error != cudaSuccess) return error;
   const unsigned blocks = grid_for(args.batch, 132 * blocks_a_multiprocessor);
-  reduce_whole_kernel<kFromInput, TT><<<blocks, 16 * TT, Map<TT>::END, stream>>>(args);
+  reduce_whole_kernel<kFromInput, TT><<<blocks, 16 * TT, MemoryMap<TT>::kBytes, stream>>>(args);
   return cudaGetLastError();
 }
 
@@ -230,9 +236,10 @@ cudaError_t reduce_one_block(const Shape& shape, const float* a, bool upper,
   if (shape.n <= kHalfOrder) return launch_whole<true, 16>(args, 2, stream);
   if (shape.n <= kMiddleOrder) return launch_whole<true, kMiddleOrder / 16>(args, 1, stream);
   const cudaError_t error = cudaFuncSetAttribute(
-      reduce_first_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Map<32>::END);
+      reduce_first_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, MemoryMap<32>::kBytes);
   if (error != cudaSuccess) return error;
-  reduce_first_kernel<<<grid_for(shape.batch, 132), kThreads, Map<32>::END, stream>>>(args);
+  reduce_first_kernel<<<grid_for(shape.batch, 132), kThreads, MemoryMap<32>::kBytes, stream>>>(
+      args);
   return launch_whole<false, 16>(args, 2, stream);
 }
 

@@ -163,7 +163,7 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kThreads, 1)
       args.status[matrix] != 0};
   load_input(s, in);
   cluster_barrier();
-  const Output out{args, matrix};
+  const Output out{args, matrix, kOrder};
   const int start = (kOrder - args.n) / kPanel * kPanel;
   columns<true>(s, start, 512, out);
   columns<false>(s, 512, kOrder - 1, out);

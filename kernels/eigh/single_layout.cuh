@@ -1,10 +1,11 @@
 // single_layout.cuh: shared memory and per-thread state of the one-block reduction.
 //
-// See reduce_one_block.cu for the algorithm. TT is the number of block rows of the kernel's order.
+// See reduce_one_block.cu for the algorithm. TT is the number of block rows (of 16) of the kernel's
+// order; the block has TT / 2 warps, and warp k owns block rows k and k + TT / 2: a thread one row.
 #pragma once
 
 #include "block_ops.cuh"
-#include "reduce_routes.h"
+#include "reduction_output.cuh"
 #include "tile_ops.cuh"
 
 namespace crucible::eigh::single {
@@ -16,36 +17,55 @@ constexpr int kUnrollFirst = 2, kUnrollSecond = 3;
 constexpr float kTailSquared = 3.6e-15f;
 constexpr size_t kHandoffBytes = 136 * 512 + 1024;  // 136 tiles and 256 diagonal entries
 
-// Shared memory map, byte offsets. T = block rows.
+// Shared memory map, byte offsets. T = block rows. Written in / read in (steps of single_steps.cuh;
+// U is the update after a panel): tiles U / 2, U; panel 3 / 2, 3, U; x 1 / 2; column and pivot sums
+// 2 / 3; tail sums 1 / 2; quadratic sums 2 / 3; dots 2 / 2 (partial barriers 1 and 2);
+// coefficients 2 / 3.
 template <int T>
-struct Map {
+struct MemoryMap {
   static constexpr int kTiles = T == 32 ? kResidentTiles : T * (T + 1) / 2;
   static constexpr int kHeld =
       T == 32 ? 11 : (T == 24 ? 10 : 8);  // block columns held in registers, last ones
   static constexpr int kHeldFrom = T - kHeld;
-  static constexpr int U = kTiles * 512;   // panel [V W], two tiles a block row
-  static constexpr int XS = U + T * 1024;  // x as hi and lo halves
-  static constexpr int POV = XS + T * 64;  // partial sums of the register columns
-  static constexpr int RED = POV + (T == 32 ? kRegisterColumns * 1024 : 0);
-  static constexpr int VAV = RED + 64, Y1P = VAV + 64, SC = Y1P + 64, DOT = SC + 64;
-  static constexpr int CF = DOT + 256, END = CF + 256;
+  static constexpr int kPanelAt = kTiles * 512;      // panel [V W], two tiles a block row
+  static constexpr int kXAt = kPanelAt + T * 1024;   // x as hi and lo halves
+  static constexpr int kColumnSums = kXAt + T * 64;  // partial sums of the register columns
+  static constexpr int kTailSums = kColumnSums + (T == 32 ? kRegisterColumns * 1024 : 0);
+  static constexpr int kQuadraticSums = kTailSums + 64, kPivotSums = kQuadraticSums + 64,
+                       kScalars = kPivotSums + 64, kDots = kScalars + 64;
+  static constexpr int kCoefficients = kDots + 256, kBytes = kCoefficients + 256;
 };
-static_assert(Map<32>::END <= 232448 && 2 * (Map<16>::END + 1024) <= 233472, "shared memory");
+static_assert(MemoryMap<32>::kBytes <= 232448 && 2 * (MemoryMap<16>::kBytes + 1024) <= 233472,
+              "shared memory");
 
 extern __shared__ __align__(128) char sm[];
 
 __device__ __forceinline__ float* floats(int offset) {
   return reinterpret_cast<float*>(sm + offset);
 }
+// Scalars of a column, by slot. The pivot is row j + 1, the first below the diagonal. The pivot's
+// diagonal entry has a slot per column parity: step 1 of the next column may overtake step 3.
+enum Scalar : int {
+  kAlpha = 0,         // x at the pivot
+  kPivotProduct = 2,  // (A x) at the pivot
+  kBeta = 4,          // -sign(alpha) norm2(x): the coupling e_j
+  kScaledTau = 5,     // tau / (alpha - beta) = -1 / beta; 0 where the reflector is the identity
+  kInverse = 6,       // 1 / (alpha - beta)
+  kPivotDiagonal = 8  // + parity
+};
+template <int T>
+__device__ __forceinline__ float& scalar(int slot) {
+  return floats(MemoryMap<T>::kScalars)[slot];
+}
 __device__ __forceinline__ int tile_index(int t, int block_row, int block_column) {
   const int j = t - 1 - block_column;
   return ((j * (j + 1)) >> 1) + t - 1 - block_row;
 }
 // Panel tiles: row slots xor-ed so that the row threads' 2-byte stores meet no bank conflict.
-template <int HT>
+template <int kHalf>
 __device__ __forceinline__ uint32_t panel_offset(int block_row, int lane) {
-  const int m = lane >> 3, r = lane & 7;
-  return block_row * 1024 + m * 128 + ((r ^ (2 * (2 * (block_row >= HT) + (m & 1)))) << 4);
+  const int m = lane >> 3, row = lane & 7;
+  return block_row * 1024 + m * 128 + ((row ^ (2 * (2 * (block_row >= kHalf) + (m & 1)))) << 4);
 }
 
 struct Arguments {
@@ -58,89 +78,63 @@ struct Arguments {
   bool upper;
 };
 
-// Where column j (in padded coordinates) of one matrix goes; the padding's columns go nowhere.
-// Addresses are made anew at each use from the kernel's parameters: registers are scarce.
-struct Output {
-  const Arguments& g;
-  int64_t matrix;
-  int order;
-  __device__ __forceinline__ int64_t opaque_matrix() const {
-    int64_t m = matrix;
-    asm volatile("" : "+l"(m));
-    return m;
-  }
-  __device__ __forceinline__ void put(float* base, int j, float x) const {
-    const int at = j - (order - g.n);
-    if (at >= 0) base[opaque_matrix() * g.ld + at] = x;
-  }
-  __device__ __forceinline__ void diagonal(int j, float x) const { put(g.t.d, j, x); }
-  __device__ __forceinline__ void coupling(int j, float x) const { put(g.t.e, j, x); }
-  __device__ __forceinline__ void reflector_scale(int j, float x) const { put(g.t.tau, j, x); }
-  // Row `row` of the reflectors of columns first .. end-1 (at most 16), from the panel in shared
-  // memory: a panel at a time, off the critical path of a column.
-  __device__ __forceinline__ void panel(int first, int end, int row, const char* from) const {
-    const int pad = order - g.n;
-    if (g.t.v == nullptr || row < pad) return;
-    __half* to = g.t.v + (opaque_matrix() * g.n + (first - pad)) * g.ld + (row - pad);
-#pragma unroll
-    for (int k = 0; k < kPanel; ++k) {
-      const int column = first + k;
-      const __half x = *(const __half*)(from + (k >> 3) * 256 + (k & 7) * 2);
-      if (column >= pad && column < end && column < row) to[static_cast<int64_t>(k) * g.ld] = x;
-    }
-  }
-};
+using Output = ReductionOutput<Arguments, kPanel>;
+
 // A thread's row: its current column entry and its diagonal entry.
 struct State {
-  float av, dg;
+  float entry, diagonal_entry;
   int tid;
 };
-// Copies of small values that the compiler must not keep alive (in registers) across steps.
-#define OPQ(name, value) \
-  int name = value;      \
-  asm volatile("" : "+r"(name))
-#define SEC                                                                                       \
-  OPQ(tid_, s.tid);                                                                               \
-  const int lane = tid_ & 31, w = tid_ >> 5, g = lane >> 2, q = lane & 3, rI = w + HT * (q >> 1), \
-            r = rI * 16 + (q & 1) * 8 + g;                                                        \
-  (void)lane;                                                                                     \
-  (void)w;                                                                                        \
-  (void)g;                                                                                        \
-  (void)q;                                                                                        \
-  (void)rI;                                                                                       \
-  (void)r
-#define UB (sm + MM::U + rI * 1024 + (q & 1) * 128 + ((g ^ (2 * q)) << 4))
-#define AROW (sm + (TT - 1 - rI) * 512 + (q & 1) * 128 + g * 16)
-#define XST (sm + MM::XS + rI * 64 + (((r & 7) >> 1) * 4 + ((r >> 3) & 1) * 2 + (r & 1)) * 2)
-#define CTX                                                                                  \
-  Context {                                                                                  \
-    shared_address(sm) + lane * 16, shared_address(sm) + MM::XS + (g & 1) * 32 + q * 8, lane \
+
+// Where the thread is, made anew in each step: warp; g, q: lane / 4 and lane % 4, its place in mma
+// fragments; row and block_row: the row of the matrix it owns.
+#define THREAD_PLACE                                                                     \
+  CRUCIBLE_OPAQUE_INT(tid_, s.tid);                                                      \
+  const int lane = tid_ & 31, warp = tid_ >> 5, g = lane >> 2, q = lane & 3,             \
+            block_row = warp + kHalf * (q >> 1), row = block_row * 16 + (q & 1) * 8 + g; \
+  (void)lane;                                                                            \
+  (void)warp;                                                                            \
+  (void)g;                                                                               \
+  (void)q;                                                                               \
+  (void)block_row;                                                                       \
+  (void)row
+// In shared memory: the thread's row of V (W is 512 bytes on), of block column 0, and of x.
+#define PANEL_ROW (sm + Memory::kPanelAt + block_row * 1024 + (q & 1) * 128 + ((g ^ (2 * q)) << 4))
+#define TILE_ROW (sm + (TT - 1 - block_row) * 512 + (q & 1) * 128 + g * 16)
+#define X_SLOT                          \
+  (sm + Memory::kXAt + block_row * 64 + \
+   (((row & 7) >> 1) * 4 + ((row >> 3) & 1) * 2 + (row & 1)) * 2)
+#define PRODUCT_CONTEXT                                                                            \
+  Context {                                                                                        \
+    shared_address(sm) + lane * 16, shared_address(sm) + Memory::kXAt + (g & 1) * 32 + q * 8, lane \
   }
-// Tiles a thread holds in registers: R0, R1 the first block columns (kFirst), of the row blocks w
-// and w + TT / 2; RF the last ones.
+// Tiles a thread holds in registers, as mma fragments: the first block columns while they count
+// (kFirst), of the warp's first and second block row; and, after those are done, the last ones of
+// its second block row (beyond the diagonal: the transposed tile).
 template <int TT>
 struct Registers {
-  uint32_t R0[kRegisterColumns][4], R1[kRegisterColumns - 1][4], RF[Map<TT>::kHeld][4];
+  uint32_t first_upper[kRegisterColumns][4], first_lower[kRegisterColumns - 1][4],
+      held[MemoryMap<TT>::kHeld][4];
 };
 
 // The column at hand.
 struct Column {
   int j, i, panel;  // column, its place in the panel that starts at column `panel`
-  int next_tile;    // block column of j + 1
+  int next_block;   // block column of j + 1
 };
 
 // Element (r, c) of the trailing matrix, r > c, r the thread's row.
 template <bool kFirst, int TT>
 __device__ __forceinline__ float element(const State& s, const Registers<TT>& registers, int c) {
-  constexpr int HT = TT / 2;
-  const auto& R0 = registers.R0;
-  const auto& R1 = registers.R1;
-  SEC;
+  constexpr int kHalf = TT / 2;
+  const auto& first_upper = registers.first_upper;
+  const auto& first_lower = registers.first_lower;
+  THREAD_PLACE;
   const int J = c >> 4, Jp = TT - 1 - J;
   float v = 0;
   if (!kFirst || J >= kRegisterColumns - 1)
-    v = (!kFirst || J >= kRegisterColumns || rI >= 16)
-            ? __half2float(*(const __half*)(AROW + ((Jp * (Jp + 1)) >> 1) * 512 +
+    v = (!kFirst || J >= kRegisterColumns || block_row >= 16)
+            ? __half2float(*(const __half*)(TILE_ROW + ((Jp * (Jp + 1)) >> 1) * 512 +
                                             ((c >> 3) & 1) * 256 + (c & 7) * 2))
             : 0.f;
   if (kFirst && J < kRegisterColumns) {
@@ -149,11 +143,13 @@ __device__ __forceinline__ float element(const State& s, const Registers<TT>& re
 #pragma unroll
     for (int k = 0; k < kRegisterColumns; k++)
       if (J == k) {
-        a = h ? R0[k][2] : R0[k][0];
-        b = h ? R0[k][3] : R0[k][1];
+        a = h ? first_upper[k][2] : first_upper[k][0];
+        b = h ? first_upper[k][3] : first_upper[k][1];
         if (k < kRegisterColumns - 1) {
-          e = h ? R1[k < kRegisterColumns - 1 ? k : 0][2] : R1[k < kRegisterColumns - 1 ? k : 0][0];
-          d = h ? R1[k < kRegisterColumns - 1 ? k : 0][3] : R1[k < kRegisterColumns - 1 ? k : 0][1];
+          e = h ? first_lower[k < kRegisterColumns - 1 ? k : 0][2]
+                : first_lower[k < kRegisterColumns - 1 ? k : 0][0];
+          d = h ? first_lower[k < kRegisterColumns - 1 ? k : 0][3]
+                : first_lower[k < kRegisterColumns - 1 ? k : 0][1];
         }
       }
     const int src = (lane & 28) | ((c & 7) >> 1);
@@ -164,7 +160,7 @@ __device__ __forceinline__ float element(const State& s, const Registers<TT>& re
     uint32_t z = q == 0 ? a : (q == 1 ? b : (q == 2 ? e : d));
     float2 f = to_float2(z);
     float vr = (c & 1) ? f.y : f.x;
-    if (J < kRegisterColumns - 1 || rI < 16) v = vr;
+    if (J < kRegisterColumns - 1 || block_row < 16) v = vr;
   }
   return v;
 }

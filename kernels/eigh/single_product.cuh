@@ -20,8 +20,8 @@ __device__ __forceinline__ void load(const Context& c, int index, uint32_t* f) {
     load_tile_transposed(c.tiles + index * 512, f);
 }
 template <int M1, int M2, int G>
-__device__ __forceinline__ void grp(float (&acc)[2][2][4], const Context& c, int& i1, int& i2,
-                                    int& Jp, uint32_t& xa) {
+__device__ __forceinline__ void multiply_group(float (&acc)[2][2][4], const Context& c, int& i1,
+                                               int& i2, int& Jp, uint32_t& xa) {
   uint32_t f1[G][4], f2[G][4];
   uint2 x[G];
 #pragma unroll
@@ -45,21 +45,21 @@ __device__ __forceinline__ void grp(float (&acc)[2][2][4], const Context& c, int
   }
 }
 template <int M1, int M2, int T, int UR>
-__device__ __forceinline__ void seg(float (&acc)[2][2][4], const Context& c, int I1, int I2, int Ja,
-                                    int Jb) {
+__device__ __forceinline__ void multiply_run(float (&acc)[2][2][4], const Context& c, int rows1,
+                                             int rows2, int Ja, int Jb) {
   if (Ja >= Jb) return;
-  const int p1 = T - 1 - I1, p2 = T - 1 - I2;
+  const int pivot_p = T - 1 - rows1, p2 = T - 1 - rows2;
   int Jp = T - 1 - Ja, tri = (Jp * (Jp + 1)) >> 1;
-  int i1 = M1 == 1 ? tri + p1 : ((p1 * (p1 + 1)) >> 1) + Jp,
+  int i1 = M1 == 1 ? tri + pivot_p : ((pivot_p * (pivot_p + 1)) >> 1) + Jp,
       i2 = M2 == 1 ? tri + p2 : ((p2 * (p2 + 1)) >> 1) + Jp;
   uint32_t xa = c.xs + Ja * 64;
   int n = Jb - Ja;
   constexpr int UN = (M1 && M2) ? UR : 2 * UR;
 #pragma unroll 1
-  for (; n >= UN; n -= UN) grp<M1, M2, UN>(acc, c, i1, i2, Jp, xa);
-  if (UN > 4 && (n & 4)) grp<M1, M2, 4>(acc, c, i1, i2, Jp, xa);
-  if (UN > 2 && (n & 2)) grp<M1, M2, 2>(acc, c, i1, i2, Jp, xa);
-  if (UN > 1 && (n & 1)) grp<M1, M2, 1>(acc, c, i1, i2, Jp, xa);
+  for (; n >= UN; n -= UN) multiply_group<M1, M2, UN>(acc, c, i1, i2, Jp, xa);
+  if (UN > 4 && (n & 4)) multiply_group<M1, M2, 4>(acc, c, i1, i2, Jp, xa);
+  if (UN > 2 && (n & 2)) multiply_group<M1, M2, 2>(acc, c, i1, i2, Jp, xa);
+  if (UN > 1 && (n & 1)) multiply_group<M1, M2, 1>(acc, c, i1, i2, Jp, xa);
 }
 
 }  // namespace crucible::eigh::single

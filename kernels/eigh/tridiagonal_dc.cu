@@ -157,8 +157,7 @@ cudaError_t update(const WS& w, const Level& l, cudaStream_t s) {
 template <int N>
 cudaError_t update_wgmma(const WS& w, const Level& l, cudaStream_t s) {
   const int njt = (l.m + 63) / 64, nrt = (l.h + N - 1) / N, ny = njt * nrt;
-  const size_t bytes =
-      1024 + (N == 256 ? k_ST256 : k_ST128) * 32 * N * 2 + 12ull * (l.m + 64) + 8 * 64 + 256;
+  const size_t bytes = 1024 + kPipelineStages * 32 * N * 2 + 12ull * (l.m + 64) + 8 * 64 + 256;
   if (cudaError_t e = allow_shared(k_gemmw<N>, bytes); e != cudaSuccess) return e;
   k_gemmw<N>
       <<<l.nodes * ny, 128, bytes, s>>>(w, l.n, l.NL, l.lw, njt, ny, w.Z[l.cur], w.Z[l.cur ^ 1]);

@@ -1,131 +1,102 @@
 // wgmma_ops.cuh: wgmma m64nNk16 f32.f16.f16, matrix descriptors (128-byte swizzle), mbarriers and
-// bulk copies. sm_90a only; on other architectures these trap and the chain is not routed here.
+// bulk copies: every instruction that only sm_90a has.
+//
+// On other architectures these trap, and heuristics.h routes no matrix here. A call is made by the
+// four warps of a warpgroup together; c[] is the thread's part of the 64 x N sum (two rows, N / 4
+// pairs of columns: the mma.m16n8 fragment of the warp's 16 rows, N / 8 times), a[] its FP16
+// fragment of A. Sums are asynchronous: c may be read after wg_commit and wg_wait<0>, and between a
+// fence and its wait nothing else may touch c (ptxas serialises the products otherwise, C7513).
 //
 // Names: ss = A and B in shared memory, rs = A in registers; then N; then the major-ness of A and B
-// (t: MN-major, k: K-major); neg subtracts.
+// (t: MN-major, k: K-major; of B alone for rs); neg subtracts.
 #pragma once
 
 #include <cuda_runtime.h>
 
 #include <cstdint>
 
-#ifndef CRUCIBLE_SM90A
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-#define CRUCIBLE_SM90A(statement) statement;
+#define CRUCIBLE_SM90A(statement) statement
 #else
-#define CRUCIBLE_SM90A(statement) __trap();
-#endif
+#define CRUCIBLE_SM90A(statement) __trap()
 #endif
 
 namespace crucible::eigh {
 
-__device__ __forceinline__ void rs64_tb(float (&c)[32], const unsigned (&a)[4],
-                                        uint64_t b){CRUCIBLE_SM90A(asm volatile(
-    "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
-    "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%"
-    "25,%26,%27,%28,%29,%30,%31},{%32,%33,%34,%35},%36,1,1,1,1;\n"
-    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]),
-      "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]),
-      "+f"(c[14]), "+f"(c[15]), "+f"(c[16]), "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]),
-      "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]), "+f"(c[25]), "+f"(c[26]), "+f"(c[27]),
-      "+f"(c[28]), "+f"(c[29]), "+f"(c[30]), "+f"(c[31])
-    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]),
-      "l"(b)))} __device__ __forceinline__ void rs64_kb(float (&c)[32], const unsigned (&a)[4],
-                                                        uint64_t b){CRUCIBLE_SM90A(asm volatile(
-    "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
-    "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%"
-    "25,%26,%27,%28,%29,%30,%31},{%32,%33,%34,%35},%36,1,1,1,0;\n"
-    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]),
-      "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]),
-      "+f"(c[14]), "+f"(c[15]), "+f"(c[16]), "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]),
-      "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]), "+f"(c[25]), "+f"(c[26]), "+f"(c[27]),
-      "+f"(c[28]), "+f"(c[29]), "+f"(c[30]), "+f"(c[31])
-    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]),
-      "l"(b)))} __device__ __forceinline__ void rs64_kb_neg(float (&c)[32], const unsigned (&a)[4],
-                                                            uint64_t b){CRUCIBLE_SM90A(asm volatile(
-    "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
-    "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%"
-    "25,%26,%27,%28,%29,%30,%31},{%32,%33,%34,%35},%36,1,-1,1,0;\n"
-    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]),
-      "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]),
-      "+f"(c[14]), "+f"(c[15]), "+f"(c[16]), "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]),
-      "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]), "+f"(c[25]), "+f"(c[26]), "+f"(c[27]),
-      "+f"(c[28]), "+f"(c[29]), "+f"(c[30]), "+f"(c[31])
-    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]),
-      "l"(b)))} __device__ __forceinline__ void ss64_tt(float (&c)[32], uint64_t a,
-                                                        uint64_t b){CRUCIBLE_SM90A(asm volatile(
-    "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
-    "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%"
-    "25,%26,%27,%28,%29,%30,%31},%32,%33,1,1,1,1,1;\n"
-    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]),
-      "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]),
-      "+f"(c[14]), "+f"(c[15]), "+f"(c[16]), "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]),
-      "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]), "+f"(c[25]), "+f"(c[26]), "+f"(c[27]),
-      "+f"(c[28]), "+f"(c[29]), "+f"(c[30]), "+f"(c[31])
-    : "l"(a),
-      "l"(b)))} __device__ __forceinline__ void ss128_kk(float (&c)[64], uint64_t a,
-                                                         uint64_t b){CRUCIBLE_SM90A(asm volatile(
-    "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
-    "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%"
-    "25,%26,%27,%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%"
-    "48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63},%64,%65,1,1,1,0,0;\n"
-    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]),
-      "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]),
-      "+f"(c[14]), "+f"(c[15]), "+f"(c[16]), "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]),
-      "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]), "+f"(c[25]), "+f"(c[26]), "+f"(c[27]),
-      "+f"(c[28]), "+f"(c[29]), "+f"(c[30]), "+f"(c[31]), "+f"(c[32]), "+f"(c[33]), "+f"(c[34]),
-      "+f"(c[35]), "+f"(c[36]), "+f"(c[37]), "+f"(c[38]), "+f"(c[39]), "+f"(c[40]), "+f"(c[41]),
-      "+f"(c[42]), "+f"(c[43]), "+f"(c[44]), "+f"(c[45]), "+f"(c[46]), "+f"(c[47]), "+f"(c[48]),
-      "+f"(c[49]), "+f"(c[50]), "+f"(c[51]), "+f"(c[52]), "+f"(c[53]), "+f"(c[54]), "+f"(c[55]),
-      "+f"(c[56]), "+f"(c[57]), "+f"(c[58]), "+f"(c[59]), "+f"(c[60]), "+f"(c[61]), "+f"(c[62]),
-      "+f"(c[63])
-    : "l"(a),
-      "l"(b)))} __device__ __forceinline__ void ss128_tk(float (&c)[64], uint64_t a,
-                                                         uint64_t b){CRUCIBLE_SM90A(asm volatile(
-    "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
-    "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%"
-    "25,%26,%27,%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%"
-    "48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63},%64,%65,1,1,1,1,0;\n"
-    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]),
-      "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]),
-      "+f"(c[14]), "+f"(c[15]), "+f"(c[16]), "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]),
-      "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]), "+f"(c[25]), "+f"(c[26]), "+f"(c[27]),
-      "+f"(c[28]), "+f"(c[29]), "+f"(c[30]), "+f"(c[31]), "+f"(c[32]), "+f"(c[33]), "+f"(c[34]),
-      "+f"(c[35]), "+f"(c[36]), "+f"(c[37]), "+f"(c[38]), "+f"(c[39]), "+f"(c[40]), "+f"(c[41]),
-      "+f"(c[42]), "+f"(c[43]), "+f"(c[44]), "+f"(c[45]), "+f"(c[46]), "+f"(c[47]), "+f"(c[48]),
-      "+f"(c[49]), "+f"(c[50]), "+f"(c[51]), "+f"(c[52]), "+f"(c[53]), "+f"(c[54]), "+f"(c[55]),
-      "+f"(c[56]), "+f"(c[57]), "+f"(c[58]), "+f"(c[59]), "+f"(c[60]), "+f"(c[61]), "+f"(c[62]),
-      "+f"(c[63])
-    : "l"(a),
-      "l"(b)))} __device__ __forceinline__ void ss128_tt(float (&c)[64], uint64_t a,
-                                                         uint64_t b){CRUCIBLE_SM90A(asm volatile(
-    "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
-    "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%"
-    "25,%26,%27,%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%"
-    "48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63},%64,%65,1,1,1,1,1;\n"
-    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]),
-      "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]),
-      "+f"(c[14]), "+f"(c[15]), "+f"(c[16]), "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]),
-      "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]), "+f"(c[25]), "+f"(c[26]), "+f"(c[27]),
-      "+f"(c[28]), "+f"(c[29]), "+f"(c[30]), "+f"(c[31]), "+f"(c[32]), "+f"(c[33]), "+f"(c[34]),
-      "+f"(c[35]), "+f"(c[36]), "+f"(c[37]), "+f"(c[38]), "+f"(c[39]), "+f"(c[40]), "+f"(c[41]),
-      "+f"(c[42]), "+f"(c[43]), "+f"(c[44]), "+f"(c[45]), "+f"(c[46]), "+f"(c[47]), "+f"(c[48]),
-      "+f"(c[49]), "+f"(c[50]), "+f"(c[51]), "+f"(c[52]), "+f"(c[53]), "+f"(c[54]), "+f"(c[55]),
-      "+f"(c[56]), "+f"(c[57]), "+f"(c[58]), "+f"(c[59]), "+f"(c[60]), "+f"(c[61]), "+f"(c[62]),
-      "+f"(c[63])
-    : "l"(a), "l"(b)))}
+// The operands of an instruction whose sum takes N / 2 registers: their numbers in the text, and
+// the constraints.
+#define CRUCIBLE_REGISTERS_32                                                         \
+  "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22" \
+  ",%23,%24,%25,%26,%27,%28,%29,%30,%31"
+#define CRUCIBLE_REGISTERS_64                                                            \
+  CRUCIBLE_REGISTERS_32                                                                  \
+  ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52" \
+  ",%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+#define CRUCIBLE_REGISTERS_128                                                           \
+  CRUCIBLE_REGISTERS_64                                                                  \
+  ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84" \
+  ",%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95,%96,%97,%98,%99,%100,%101,%102,%103"     \
+  ",%104,%105,%106,%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119"     \
+  ",%120,%121,%122,%123,%124,%125,%126,%127"
+#define CRUCIBLE_SUMS_8(i)                                                                    \
+  "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3]), "+f"(c[i + 4]), "+f"(c[i + 5]), \
+      "+f"(c[i + 6]), "+f"(c[i + 7])
+#define CRUCIBLE_SUMS_32(i) \
+  CRUCIBLE_SUMS_8(i), CRUCIBLE_SUMS_8(i + 8), CRUCIBLE_SUMS_8(i + 16), CRUCIBLE_SUMS_8(i + 24)
+#define CRUCIBLE_SUMS_64(i) CRUCIBLE_SUMS_32(i), CRUCIBLE_SUMS_32(i + 32)
+#define CRUCIBLE_SUMS_128(i) CRUCIBLE_SUMS_64(i), CRUCIBLE_SUMS_64(i + 64)
 
-__device__ __forceinline__
-    void wg_fence(){CRUCIBLE_SM90A(asm volatile("wgmma.fence.sync.aligned;" ::
-                                                    : "memory"))} __device__ __forceinline__
-    void wg_commit() {
-  CRUCIBLE_SM90A(asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"))
+// One instruction a function. `operands`: the numbers of A and B; `modifiers`: scale-d, sign of A,
+// sign of B, and whether A (ss only) and B are MN-major.
+#define CRUCIBLE_WGMMA_RS(name, n, half_n, operands, modifiers)                                   \
+  __device__ __forceinline__ void name(float(&c)[half_n], const unsigned(&a)[4], uint64_t b) {    \
+    CRUCIBLE_SM90A(asm volatile("wgmma.mma_async.sync.aligned.m64n" n "k16.f32.f16.f16 "          \
+                                "{" CRUCIBLE_REGISTERS_##half_n "}," operands "," modifiers ";\n" \
+                                : CRUCIBLE_SUMS_##half_n(0)                                       \
+                                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b)));           \
+  }
+#define CRUCIBLE_WGMMA_SS(name, n, half_n, operands, modifiers)                                   \
+  __device__ __forceinline__ void name(float(&c)[half_n], uint64_t a, uint64_t b) {               \
+    CRUCIBLE_SM90A(asm volatile("wgmma.mma_async.sync.aligned.m64n" n "k16.f32.f16.f16 "          \
+                                "{" CRUCIBLE_REGISTERS_##half_n "}," operands "," modifiers ";\n" \
+                                : CRUCIBLE_SUMS_##half_n(0)                                       \
+                                : "l"(a), "l"(b)));                                               \
+  }
+CRUCIBLE_WGMMA_RS(rs64_tb, "64", 32, "{%32,%33,%34,%35},%36", "1,1,1,1")
+CRUCIBLE_WGMMA_RS(rs64_kb, "64", 32, "{%32,%33,%34,%35},%36", "1,1,1,0")
+CRUCIBLE_WGMMA_RS(rs64_kb_neg, "64", 32, "{%32,%33,%34,%35},%36", "1,-1,1,0")
+CRUCIBLE_WGMMA_RS(rs128_tb, "128", 64, "{%64,%65,%66,%67},%68", "1,1,1,1")
+CRUCIBLE_WGMMA_RS(rs256_tb, "256", 128, "{%128,%129,%130,%131},%132", "1,1,1,1")
+CRUCIBLE_WGMMA_SS(ss64_tt, "64", 32, "%32,%33", "1,1,1,1,1")
+CRUCIBLE_WGMMA_SS(ss128_kk, "128", 64, "%64,%65", "1,1,1,0,0")
+CRUCIBLE_WGMMA_SS(ss128_tk, "128", 64, "%64,%65", "1,1,1,1,0")
+CRUCIBLE_WGMMA_SS(ss128_tt, "128", 64, "%64,%65", "1,1,1,1,1")
+#undef CRUCIBLE_WGMMA_RS
+#undef CRUCIBLE_WGMMA_SS
+#undef CRUCIBLE_SUMS_8
+#undef CRUCIBLE_SUMS_32
+#undef CRUCIBLE_SUMS_64
+#undef CRUCIBLE_SUMS_128
+#undef CRUCIBLE_REGISTERS_32
+#undef CRUCIBLE_REGISTERS_64
+#undef CRUCIBLE_REGISTERS_128
+
+// Orders register and shared-memory accesses of the warpgroup before the products that follow.
+__device__ __forceinline__ void wg_fence() {
+  CRUCIBLE_SM90A(asm volatile("wgmma.fence.sync.aligned;" ::: "memory"));
+}
+// Closes a group of products; wg_wait<N> waits until at most N groups are still running.
+__device__ __forceinline__ void wg_commit() {
+  CRUCIBLE_SM90A(asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"));
 }
 template <int N>
-__device__ __forceinline__ void wg_wait(){
-    CRUCIBLE_SM90A(asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N)
-                                : "memory"))} __device__ __forceinline__ uint64_t
-    mkdesc(uint32_t saddr, uint32_t lbo = 1024, uint32_t sbo = 1024) {
+__device__ __forceinline__ void wg_wait() {
+  CRUCIBLE_SM90A(asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory"));
+}
+// Descriptor of a shared-memory operand in 128-byte swizzled lines; byte offsets between the core
+// matrices along the leading (lbo) and the strided (sbo) dimension.
+__device__ __forceinline__ uint64_t mkdesc(uint32_t saddr, uint32_t lbo = 1024,
+                                           uint32_t sbo = 1024) {
   return (uint64_t)((saddr & 0x3ffff) >> 4) | ((uint64_t)(lbo >> 4) << 16) |
          ((uint64_t)(sbo >> 4) << 32) | (1ull << 62);
 }

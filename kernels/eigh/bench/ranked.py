@@ -1,12 +1,16 @@
 """The public eigh cases on one GPU: correctness of all 39, then the 13 ranked ones by their timing rule.
 
-    CRUCIBLE_EIGH_LIBRARY=... PYTHONPATH=kernels/eigh/python python3 ranked.py [correct] [ranked] [wide] [json FILE]
+    CRUCIBLE_EIGH_LIBRARY=... PYTHONPATH=kernels/eigh/python python3 ranked.py [correct] [ranked] [torch] [json FILE]
 
 Inputs are new random draws from a printed seed. Outputs and workspace are poisoned with NaN before
 every solve. Gates are evaluated in float64 on the float32 input, as scaled residuals (their limits
 are 200 for A Q - Q L, 100 for Q^T Q - I, 400 for Q L Q^T - A). Timing: k different inputs a round,
 L2 cleared by writing 256 MB, one event before and after the k calls, every output checked again
-after every round; the score is the geometric mean of the mean times.
+after every round; the score is the geometric mean of the mean times. With `torch`, torch.linalg.eigh
+is timed beside each ranked case on its first input, cold L2, the median of three calls (one where a
+call takes over a second), on at most 64 matrices of the batch, scaled to the whole batch where that
+is fewer (marked so): its time a matrix is constant from there on.
+Exit status 1 where a gate fails.
 """
 import ctypes
 import json
@@ -199,11 +203,30 @@ def correct(seed, out):
         out.append({"set": "correct", "case": case, "batch": batch, "n": n, "cond": cond, "residuals": worst, "ok": ok})
         print(f"{'ok  ' if ok else 'FAIL'} {case} ({batch}, {n}, {cond}): {worst[0]:.2f} {worst[1]:.2f} {worst[2]:.2f}", flush=True)
     print(f"{len(CORRECT) - failed} of {len(CORRECT)} correct, seed {seed}")
+    return failed
 
 
-def ranked(seed, out):
+def time_torch(a, clear):
+    """ms of torch.linalg.eigh on `a`, and how many matrices were timed."""
+    timed = a[:min(len(a), 64)]
+    torch.linalg.eigh(timed[:1])  # warm up
+    times = []
+    while len(times) < 3 and sum(times) < 1000:
+        clear.fill_(len(times))
+        torch.cuda.synchronize()
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        torch.linalg.eigh(timed)
+        end.record()
+        torch.cuda.synchronize()
+        times.append(begin.elapsed_time(end))
+    return sorted(times)[len(times) // 2] * len(a) / len(timed), len(timed)
+
+
+def ranked(seed, out, with_torch):
+    """Number of cases whose gates fail."""
     clear = torch.empty(64 << 20, device=DEV)
-    log_sum = 0.0
+    log_sum, log_torch, failed = 0.0, 0.0, 0
     for batch, n, cond, case in RANKED:
         count = max(1, min(50, (256 << 20) // (batch * n * n * 4)))
         inputs = [make(case, batch, n, cond, generator(seed + 42 * (i + 1))).contiguous() for i in range(count)]
@@ -234,27 +257,38 @@ def ranked(seed, out):
         worst = [max(r[0][k] for r in results) for k in range(3)]
         ok = all(r[1] for r in results)
         log_sum += math.log(mean)
-        out.append({"set": "ranked", "case": case, "batch": batch, "n": n, "cond": cond, "ms": mean,
-                    "error_ms": error, "rounds": len(times), "residuals": worst, "ok": ok})
+        failed += not ok
+        row = {"set": "ranked", "case": case, "batch": batch, "n": n, "cond": cond, "ms": mean,
+               "error_ms": error, "rounds": len(times), "residuals": worst, "ok": ok}
+        beside = ""
+        if with_torch:
+            row["torch_ms"], row["torch_matrices"] = time_torch(inputs[0], clear)
+            log_torch += math.log(row["torch_ms"])
+            scaled = f", {row['torch_matrices']} scaled" if row["torch_matrices"] < batch else ""
+            beside = f"  torch {row['torch_ms']:.3f} ms ({row['torch_ms'] / mean:.1f}x{scaled})"
+        out.append(row)
         print(f"{'ok  ' if ok else 'FAIL'} {case} ({batch}, {n}, {cond}): {mean:.4f} ms +- {error:.4f} ({len(times)} rounds)  "
-              f"residuals {worst[0]:.1f} {worst[1]:.2f} {worst[2]:.1f}", flush=True)
+              f"residuals {worst[0]:.1f} {worst[1]:.2f} {worst[2]:.1f}{beside}", flush=True)
         del inputs, solver
         torch.cuda.empty_cache()
-    print(f"geometric mean of {len(RANKED)} cases: {math.exp(log_sum / len(RANKED)):.4f} ms, seed {seed}")
+    against = f", torch.linalg.eigh {math.exp(log_torch / len(RANKED)):.2f} ms" if with_torch else ""
+    print(f"geometric mean of {len(RANKED)} cases: {math.exp(log_sum / len(RANKED)):.4f} ms{against}, seed {seed}")
+    return failed
 
 
 def main():
     seed = int.from_bytes(os.urandom(3), "little")
-    out = []
+    out, failed = [], 0
     if "correct" in sys.argv:
-        correct(seed, out)
+        failed += correct(seed, out)
     if "ranked" in sys.argv:
-        ranked(seed, out)
+        failed += ranked(seed, out, "torch" in sys.argv)
     if "json" in sys.argv:
         report = {"seed": seed, "gpu": torch.cuda.get_device_name(0), "cuda": torch.version.cuda, "cases": out}
         with open(sys.argv[sys.argv.index("json") + 1], "w") as file:
             json.dump(report, file, indent=1)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
