@@ -34,7 +34,10 @@ struct EvidenceOptions {
   // holds an excursion (a boost, a neighbour): it is dropped …
   double outlier_sigmas = 5;
   // … unless so many would be dropped that they are the noise, not the exception.
-  double outlier_share_max = 0.5;
+  double outlier_share_max = 0.75;
+  // An excursion that lasts over both slots of one arm shows in |d| alone: far beyond the others'
+  // it is dropped as well, but only where it is rare. A kernel's own slow mode is not.
+  double far_share_max = 0.1;
 };
 
 struct Evidence {
@@ -49,6 +52,10 @@ struct Evidence {
   double control_p = 1;                // sign test of Control()
   double before_us = 0, after_us = 0;  // medians of the kept slots
 };
+
+// Which rounds count: neither throttled nor outliers. Swapping the arms of any round changes
+// nothing.
+std::vector<bool> Kept(const std::vector<Round>& rounds, const EvidenceOptions& options);
 
 Evidence Weigh(const std::vector<Round>& rounds, const EvidenceOptions& options);
 

@@ -19,7 +19,7 @@ struct RatchetRule {
   double limit = 0.02;                // slowdown that fails, as a share of the baseline's time
   std::vector<int> first = {5, 11};   // rounds after which the first run looks
   std::vector<int> rerun = {21, 41};  // … and the rerun, which starts from nothing
-  EvidenceOptions evidence = {.unit = Unit::kRound};
+  EvidenceOptions evidence = {.unit = Unit::kRound, .far_share_max = 0};
   double throttled_share_max = 0.34;
 };
 

@@ -172,6 +172,20 @@ std::optional<Decision> Comparison::Add(const Round& round) {
   return std::nullopt;
 }
 
+bool Comparison::NeedsAnother(const Round& round) const {
+  if (rule_.evidence.unit != Unit::kPair) return false;
+  std::vector<Round> all = rounds_;
+  all.push_back(round);
+  const std::vector<bool> kept = Kept(all, rule_.evidence);
+  int dropped = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].pair != round.pair) continue;
+    if (kept[i]) return false;
+    ++dropped;
+  }
+  return dropped <= rule_.most_replaced;
+}
+
 Decision Comparison::Finish(const std::string& why) {
   const Evidence evidence = Weigh(rounds_, rule_.evidence);
   if (const auto unfit = Unfit(evidence)) return End(Verdict::kRefused, evidence, *unfit);
@@ -179,8 +193,11 @@ Decision Comparison::Finish(const std::string& why) {
     if (static_cast<int>(evidence.units.size()) >= clear.units)
       if (auto ended = AtClearGain(clear, evidence)) return *ended;
   if (next_look_ < rule_.looks.size() && !evidence.units.empty()) {
-    // Time does not know which arm is which, so a last look now is as fair as at its own count.
-    if (auto ended = AtLook(rule_.looks.back(), evidence, false);
+    // Time does not know which arm is which, so a last look now is as fair as at its own count,
+    // and has the error of all the looks that will not be.
+    Look now;
+    for (std::size_t i = next_look_; i < rule_.looks.size(); ++i) now.alpha += rule_.looks[i].alpha;
+    if (auto ended = AtLook(now, evidence, false);
         ended && ended->verdict != Verdict::kNoDifference)
       return *ended;
   }

@@ -57,6 +57,7 @@ struct Rule {
   double control_p = 0.01;
   double throttled_share_max = 0.34;  // more rounds than this held back by the device: refused
   int most_units = 0;                 // units tried, dropped ones included: then no more are had
+  int most_replaced = 2;              // rounds of one pair that are measured again (NeedsAnother)
 
   double Alpha() const;  // over all looks
 };
@@ -85,7 +86,12 @@ class Comparison {
 
   // The verdict once there is one; empty: measure another round.
   std::optional<Decision> Add(const Round& round);
-  // No more rounds can be had (time ran out): a last look at what there is.
+  // Ask before Add: would these two processes leave nothing that counts, every round of theirs
+  // dropped? Another round in them costs a third of fresh ones. Does not know which arm is which,
+  // so the coin toss stays fair. Always false where rounds are the units: there the next one is it.
+  bool NeedsAnother(const Round& round) const;
+  // No more rounds can be had (time ran out): a last look at what there is, with the error of all
+  // looks that were not reached.
   Decision Finish(const std::string& why);
 
   const Rule& rule() const { return rule_; }

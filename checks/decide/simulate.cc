@@ -123,10 +123,12 @@ Decision SimulateComparison(SimulatedDevice& device, const Rule& rule, int round
     if (!fits(pair_s)) return comparison.Finish("the time for this case ran out");
     device.FreshProcesses();
     Settle(device, pair == 0 ? kFirstWindows : kLaterWindows);
-    for (int i = 0; i < rounds_per_pair; ++i) {
+    bool closed = false;
+    for (int i = 1; !closed; ++i) {
       if (!fits(round_s)) return comparison.Finish("the time for this case ran out");
       Round round = SimulateRound(device, pair);
-      round.closes_pair = i + 1 == rounds_per_pair;
+      closed = i >= rounds_per_pair && !comparison.NeedsAnother(round);
+      round.closes_pair = closed;
       if (auto decision = comparison.Add(round)) return *decision;
     }
   }

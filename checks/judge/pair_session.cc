@@ -29,6 +29,7 @@ Decider DeciderFor(decide::Comparison& comparison) {
   const decide::Rule& rule = comparison.rule();
   return {.add = [&](const Round& round) { return comparison.Add(round); },
           .finish = [&](const std::string& why) { return comparison.Finish(why); },
+          .needs_another = [&](const Round& round) { return comparison.NeedsAnother(round); },
           .rounds_planned = rule.looks.front().units,
           .pairs_needed = rule.evidence.unit == decide::Unit::kPair ? rule.looks.front().units : 0};
 }
@@ -142,12 +143,14 @@ Outcome<Decision> PairSession::Run(Decider decider) {
     const double guess_ms = 4 * std::max(slot_.budget_ms, slot_.min_calls * call_us_ / 1000);
     const int most = RoundsPerPair(start_ms_, round_ms_ > 0 ? round_ms_ : guess_ms,
                                    static_cast<double>(options_.time_ms), decider.pairs_needed);
-    for (int i = 0; i < most; ++i) {
+    bool closed = false;
+    for (int i = 1; !closed; ++i) {
       const double next_ms = round_ms_ > 0 ? round_ms_ : guess_ms;
       if (LeftMs() < next_ms) return decider.finish("the time for this case ran out");
       auto round = RunRound();
       if (!round) return tl::unexpected(round.error());
-      round->closes_pair = i + 1 == most;
+      closed = i >= most && !decider.needs_another(*round);
+      round->closes_pair = closed;
       if (auto decision = decider.add(*round)) return *decision;
       Tell(fmt::format("{} rounds", ++rounds_done_));
       if (decider.take_restart()) break;

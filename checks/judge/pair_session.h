@@ -23,6 +23,7 @@ namespace crucible::judge {
 struct Decider {
   std::function<std::optional<decide::Decision>(const decide::Round&)> add;
   std::function<decide::Decision(const std::string& why)> finish;
+  std::function<bool(const decide::Round&)> needs_another = [](const auto&) { return false; };
   std::function<bool()> take_restart = [] { return false; };
   std::function<void(double baseline_us)> learn_time = [](double) {};
   int rounds_planned = 11;  // the slot's length is chosen so that these fit
