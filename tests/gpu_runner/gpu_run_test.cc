@@ -1,5 +1,7 @@
 // gpu_run as its callers meet it: turns, nested calls, limits, signals, clean-up, history.
+#include <pty.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -213,6 +215,36 @@ TEST_F(GpuRun, FirstInterruptAsksTheSecondInsists) {
   EXPECT_EQ(job.Wait()->ShellCode(), 9);
   EXPECT_EQ(Rows().at(0).outcome, "cancelled");
   EXPECT_FALSE(Folder().IsLocked());
+}
+
+// The job owns the terminal, so its Ctrl-C goes to the job; what the job left in the background goes
+// with it, and the terminal comes back to the caller.
+TEST_F(GpuRun, CtrlCOnATerminalLeavesNothingBehind) {
+  const std::string script = "setsid sleep 300 & touch " + Path("up") + "; exec sleep 60";
+  std::fflush(nullptr);
+  int terminal = -1;
+  const pid_t pid = ::forkpty(&terminal, nullptr, nullptr, nullptr);
+  ASSERT_GE(pid, 0);
+  if (pid == 0) {
+    for (const auto& [name, value] : environment_) ::setenv(name.c_str(), value.c_str(), 1);
+    ::unsetenv("CRUCIBLE_GPU_TOKEN");
+    ::execl(Program().c_str(), "gpu_run", "--device", "cpu", "--", "sh", "-c", script.c_str(),
+            nullptr);
+    ::_exit(98);
+  }
+  const UniqueFd master(terminal);
+  ASSERT_TRUE(Appears("up"));
+  ASSERT_EQ(::write(master.get(), "\x03", 1), 1);
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 128 + SIGINT);
+  EXPECT_TRUE(
+      ProcessesWithEnvironment("CRUCIBLE_LOCK_DIR", environment_["CRUCIBLE_LOCK_DIR"]).empty());
+  EXPECT_FALSE(Folder().IsLocked());
+  EXPECT_TRUE(std::filesystem::is_empty(Folder().tickets()));
+  EXPECT_EQ(Rows().at(0).outcome, "killed");
+  EXPECT_EQ(Rows().at(0).signal, SIGINT);
 }
 
 TEST_F(GpuRun, AnInterruptedWaiterLeavesNoTicket) {
