@@ -1,48 +1,20 @@
 #include "base/hash.h"
 
 #include <openssl/sha.h>
-#include <sys/random.h>
-
-#include <cerrno>
 
 #include "base/files.h"
 
 namespace crucible {
-namespace {
-
-std::string Hex(const unsigned char* bytes, std::size_t count) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  text.reserve(2 * count);
-  for (std::size_t i = 0; i < count; ++i) {
-    text.push_back(kDigits[bytes[i] >> 4]);
-    text.push_back(kDigits[bytes[i] & 15]);
-  }
-  return text;
-}
-
-}  // namespace
 
 std::string Sha256Hex(std::string_view bytes) {
   unsigned char digest[SHA256_DIGEST_LENGTH];
   SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), digest);
-  return Hex(digest, sizeof digest);
+  return HexOf(digest, sizeof digest);
 }
 
 Result<std::string> Sha256HexOfFile(const std::filesystem::path& path) {
   CRUCIBLE_ASSIGN(const std::string text, ReadFile(path));
   return Sha256Hex(text);
-}
-
-std::string RandomHex(int bytes) {
-  std::string raw(static_cast<std::size_t>(bytes), '\0');
-  std::size_t filled = 0;
-  while (filled < raw.size()) {
-    const ssize_t count = ::getrandom(raw.data() + filled, raw.size() - filled, 0);
-    CRUCIBLE_CHECK(count > 0 || errno == EINTR, "the kernel gives random bytes");
-    if (count > 0) filled += static_cast<std::size_t>(count);
-  }
-  return Hex(reinterpret_cast<const unsigned char*>(raw.data()), raw.size());
 }
 
 }  // namespace crucible

@@ -26,7 +26,7 @@ constexpr std::string_view kPassed[] = {"PATH",
                                         "CRUCIBLE_HOME",
                                         "CRUCIBLE_NVML_LIBRARY"};
 
-constexpr std::string_view kFlags[] = {"--log", "--quiet"};
+constexpr std::string_view kFlags[] = {"--log", "--quiet", "--yield", "--say-clocks"};
 constexpr std::string_view kValued[] = {"--device",   "--limit",  "--queue-limit",
                                         "--priority", "--clocks", "--clock-mhz"};
 

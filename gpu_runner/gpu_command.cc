@@ -1,5 +1,6 @@
 #include "gpu_runner/gpu_command.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -24,7 +25,15 @@ constexpr char kHelp[] = R"(usage: crucible gpu COMMAND
   unpin [--json]         give back the clocks that --clocks pin locked
 )";
 
+// `gpu_run status` is `crucible gpu status`, for who has gpu_run alone. `gpu_run -- status` runs a
+// command of that name.
+bool IsView(const std::string& word) {
+  constexpr std::string_view kViews[] = {"status", "history", "cancel", "logs", "unpin"};
+  return std::find(std::begin(kViews), std::end(kViews), word) != std::end(kViews);
+}
+
 int Run(const std::vector<std::string>& words) {
+  if (!words.empty() && IsView(words[0])) return GpuCommand(words);
   if (!words.empty() && words[0] == "broker")
     return BrokerCommand({words.begin() + 1, words.end()});
   if (!words.empty() && words[0] == "--srun") return BecomeSrun({words.begin() + 1, words.end()});
@@ -63,18 +72,17 @@ Result<Words> Parse(const std::vector<std::string>& words) {
       const std::string& number = words[++i];
       const auto done = std::from_chars(number.data(), number.data() + number.size(), parsed.count);
       if (done.ptr != number.data() + number.size() || parsed.count < 1)
-        return Fail(ErrorKind::kUsage, "crucible gpu history -n", number, "it is a number above 0");
+        return Fail(ErrorKind::kUsage, "gpu history -n", number, "it is a number above 0");
     } else if (!word.starts_with("-") && parsed.job.empty() &&
                (words[0] == "cancel" || words[0] == "logs")) {
       parsed.job = word;
     } else {
-      return Fail(ErrorKind::kUsage, "crucible gpu " + words[0], word, "there is no such option",
-                  "see `crucible gpu --help`");
+      return Fail(ErrorKind::kUsage, "gpu " + words[0], word, "there is no such option",
+                  "see `gpu_run --help` or `crucible gpu --help`");
     }
   }
   if (parsed.job.empty() && (words[0] == "cancel" || words[0] == "logs"))
-    return Fail(ErrorKind::kUsage, "crucible gpu", words[0], "it needs a job's id",
-                "see `crucible gpu history`");
+    return Fail(ErrorKind::kUsage, "gpu", words[0], "it needs a job's id", "see `gpu_run history`");
   return parsed;
 }
 
@@ -85,8 +93,8 @@ Result<> Dispatch(const std::vector<std::string>& words) {
   if (words[0] == "cancel") return CancelGpuJob(parsed.job, parsed.json, std::cout);
   if (words[0] == "logs") return PrintGpuLog(parsed.job, parsed.follow, std::cout);
   if (words[0] == "unpin") return UnpinGpuClocks(parsed.json, std::cout);
-  return Fail(ErrorKind::kUsage, "crucible gpu", words[0], "there is no such command",
-              "see `crucible gpu --help`");
+  return Fail(ErrorKind::kUsage, "gpu", words[0], "there is no such command",
+              "see `gpu_run --help` or `crucible gpu --help`");
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/paths.h"
 #include "gpu_runner/clocks.h"
+#include "gpu_runner/dead_holder.h"
 #include "gpu_runner/device.h"
 #include "gpu_runner/gpu_command.h"
 #include "gpu_runner/history.h"
@@ -81,6 +82,7 @@ bool SignalExactly(const ProcessIdentity& identity, int number) {
 
 Result<> PrintGpuStatus(bool json, std::ostream& out) {
   CRUCIBLE_ASSIGN(const fs::path locks, LockDirectory());
+  SweepDeadHolders(locks);
   const auto nvml = Nvml::Load();
   const std::int64_t now = SystemClock().UnixMs();
   Json all = Json::array();
@@ -166,7 +168,7 @@ Result<> CancelGpuJob(const std::string& job, bool json, std::ostream& out) {
       return done((*row)->started_ms ? "running" : "waiting"), Result<>();
   }
   return Fail(ErrorKind::kNotFound, "cancel job", job, "no such job waits or runs",
-              "see `crucible gpu status`");
+              "see `gpu_run status`");
 }
 
 Result<> PrintGpuLog(const std::string& job, bool follow, std::ostream& out) {
@@ -174,7 +176,7 @@ Result<> PrintGpuLog(const std::string& job, bool follow, std::ostream& out) {
   CRUCIBLE_ASSIGN(std::optional<JobRow> row, history.Find(job));
   if (!row)
     return Fail(ErrorKind::kNotFound, "show log of job", job, "the history has no such job",
-                "see `crucible gpu history`");
+                "see `gpu_run history`");
   if (row->log_path.empty())
     return Fail(ErrorKind::kNotFound, "show log of job", job, "its output was not kept",
                 "run it with --log");

@@ -22,6 +22,13 @@ constexpr char kColumns[] =
     "id, device, argv, directory, mission, priority, queued_ms, started_ms, ended_ms, exit_code, "
     "signal, outcome, nonce, runner, log_path, toolchain, clocks, drift";
 
+// A repository's .crucible is no part of the repository: `git status` need not show it.
+void HideFromGit(const fs::path& home) {
+  std::error_code ignored;
+  if (home.filename() == ".crucible" && !fs::exists(home / ".gitignore", ignored))
+    (void)WriteFileAtomically(home / ".gitignore", "*\n");
+}
+
 // A prepared statement, finalised on every path.
 class Statement {
  public:
@@ -166,7 +173,10 @@ Result<History> History::Open(const fs::path& file) {
                           std::string(kJobsSql) + " COMMIT;";
   // Two that set a new file to WAL at once do not wait for each other: the second tries again.
   for (int tries = 0; tries < 200; ++tries) {
-    if (sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK) return history;
+    if (sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK) {
+      HideFromGit(file.parent_path());
+      return history;
+    }
     if (sqlite3_errcode(database) != SQLITE_BUSY) break;
     sqlite3_exec(database, "ROLLBACK", nullptr, nullptr, nullptr);
     sqlite3_sleep(10);

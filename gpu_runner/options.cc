@@ -7,6 +7,8 @@ namespace {
 
 constexpr char kHelp[] =
     R"(usage: gpu_run [OPTIONS] -- COMMAND [ARGUMENTS...]
+       gpu_run status | history | cancel ID | logs ID [-f] | unpin      (each with --json)
+       gpu_run broker --help
 
 Runs COMMAND when its turn on the device comes: one job at a time, whoever asks, from whichever
 worktree. Waiting is first come, first served. A call made inside a running job runs at once.
@@ -17,6 +19,8 @@ worktree. Waiting is first come, first served. A call made inside a running job 
   --limit T           end the job when it has run for T: 500ms, 10s, 10m, 1h (default: no limit)
   --queue-limit T     give up when the turn has not come after T (default: wait)
   --priority P        high, normal or low (default normal); nobody is overtaken after 10 minutes
+  --yield             let calls of the same class with a shorter --limit go first, for at most 10
+                      minutes (also CRUCIBLE_GPU_YIELD=1); nobody passes a call without it
   --clocks P          observe: record the device's clocks (default)
                       pin: lock the GPU's SM clock, again after every job (needs permission)
                       off: neither
@@ -27,7 +31,7 @@ worktree. Waiting is first come, first served. A call made inside a running job 
                       ~/.config/crucible/toolchains.toml)
   --backend B         local: this machine's queue (default)
                       slurm: one srun per job (see docs/gpu_run.md; also CRUCIBLE_GPU_BACKEND)
-  --log               keep a copy of the job's output for `crucible gpu logs` (also when
+  --log               keep a copy of the job's output for `gpu_run logs` (also when
                       CRUCIBLE_MISSION_DIR is set)
   --share             start although processes outside the queue compute on the GPU
   --profile REPORT    measure the kernels with Nsight Compute: REPORT.ncu-rep, and its summary
@@ -169,12 +173,25 @@ Result<RunOptions> ParseRunOptions(const std::vector<std::string>& words) {
       options.quiet = true;
       continue;
     }
+    if (word == "--yield") {
+      options.yield = true;
+      continue;
+    }
+    if (word == "--say-clocks") {
+      options.say_clocks = true;
+      continue;
+    }
     const std::size_t equals = word.find('=');
     if (equals != std::string::npos) {
       CRUCIBLE_TRY(SetOption(word.substr(0, equals), word.substr(equals + 1), &options));
       continue;
     }
-    if (next + 1 == words.size()) return Wrong(word, "it is unknown or needs a value");
+    if (next + 1 == words.size()) {
+      // Whether it is the value that is missing or the option: what a value would have done tells.
+      const auto with_value = SetOption(word, "", &options);
+      const bool known = with_value || with_value.error().text.find("no such") == std::string::npos;
+      return Wrong(word, known ? "it needs a value" : "there is no such option");
+    }
     CRUCIBLE_TRY(SetOption(word, words[++next], &options));
   }
   options.command.assign(words.begin() + static_cast<std::ptrdiff_t>(next), words.end());

@@ -31,10 +31,11 @@ struct RunOptions {
   bool log = false;            // keep a copy of the job's output
   bool share = false;          // start although others compute on the GPU
   bool quiet = false;          // no waiter lines
+  bool yield = false;          // let shorter calls of the class go first; see queue.h
   std::string profile;         // where Nsight Compute's report goes; empty: no profile
   std::string profile_kernel;  // a regular expression; empty: every kernel
   int profile_launches = 20;   // at most so many are measured
-  bool say_clocks = false;     // afterwards, what the clocks are; set by RunProfiled
+  bool say_clocks = false;     // afterwards, what the clocks are: of RunProfiled
   bool help = false;
   std::vector<std::string> command;
 };

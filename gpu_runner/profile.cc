@@ -79,7 +79,8 @@ std::vector<std::string> PlainWords(const std::vector<std::string>& words,
       ++word;  // its value
     }
   }
-  if (plain.empty() || plain.back() != "--") plain.push_back("--");
+  if (!plain.empty() && plain.back() == "--") plain.pop_back();
+  plain.insert(plain.end(), {"--say-clocks", "--"});  // for a gpu_run on a node or behind a broker
   plain.insert(plain.end(), command.begin(), command.end());
   return plain;
 }

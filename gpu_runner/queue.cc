@@ -69,13 +69,14 @@ void Wake(const fs::path& path) {
 }  // namespace
 
 std::string TicketName(const Ticket& ticket) {
-  return fmt::format("{:020}.{}.{}.{}.{}", ticket.sequence, static_cast<int>(ticket.priority),
-                     ticket.queued_ms, ticket.pid, ticket.job);
+  return fmt::format("{:020}.{}.{}.{}.{}.{:d}.{}", ticket.sequence,
+                     static_cast<int>(ticket.priority), ticket.queued_ms, ticket.pid,
+                     ticket.limit_ms, ticket.yields, ticket.job);
 }
 
 std::optional<Ticket> ParseTicketName(const std::string& name) {
   Ticket ticket;
-  int priority = -1;
+  int priority = -1, yields = -1;
   const char* next = name.data();
   const char* end = next + name.size();
   const auto number = [&](auto* value) {
@@ -85,8 +86,10 @@ std::optional<Ticket> ParseTicketName(const std::string& name) {
     return true;
   };
   if (!number(&ticket.sequence) || !number(&priority) || !number(&ticket.queued_ms) ||
-      !number(&ticket.pid) || next == end || priority < 0 || priority > 2)
+      !number(&ticket.pid) || !number(&ticket.limit_ms) || !number(&yields) || next == end ||
+      priority < 0 || priority > 2 || yields < 0 || yields > 1)
     return std::nullopt;
+  ticket.yields = yields == 1;
   ticket.priority = static_cast<Priority>(priority);
   ticket.job = std::string(next, end);
   return ticket;
@@ -100,6 +103,15 @@ void SortByTurn(std::vector<Ticket>* tickets, std::int64_t now_ms, std::int64_t 
   std::sort(tickets->begin(), tickets->end(), [&](const Ticket& a, const Ticket& b) {
     return std::pair(rank(a), a.sequence) < std::pair(rank(b), b.sequence);
   });
+  const auto may_pass = [&](const Ticket& later, const Ticket& earlier) {
+    return earlier.yields && now_ms - earlier.queued_ms < overtake_limit_ms &&
+           rank(later) == rank(earlier) && later.limit_ms > 0 &&
+           (earlier.limit_ms == 0 || later.limit_ms < earlier.limit_ms);
+  };
+  // Each in order of arrival passes those right before it that let it: one that does not is a wall.
+  for (std::size_t i = 1; i < tickets->size(); ++i)
+    for (std::size_t j = i; j > 0 && may_pass((*tickets)[j], (*tickets)[j - 1]); --j)
+      std::swap((*tickets)[j], (*tickets)[j - 1]);
 }
 
 std::int64_t QueueNowMs() { return SystemClock().MonotonicNs() / 1'000'000; }
@@ -123,8 +135,7 @@ void WakeNext(const fs::path& lock_directory, const DeviceFolder& folder) {
 }
 
 Result<QueuePlace> QueuePlace::Join(const fs::path& lock_directory,
-                                    std::vector<DeviceFolder> folders, Priority priority,
-                                    const std::string& job) {
+                                    std::vector<DeviceFolder> folders, const Claim& claim) {
   QueuePlace place;
   place.lock_directory_ = lock_directory;
   CRUCIBLE_ASSIGN(const UniqueFd mutex, LockQueueMutex(lock_directory));
@@ -132,7 +143,8 @@ Result<QueuePlace> QueuePlace::Join(const fs::path& lock_directory,
     std::uint64_t last = 0;
     for (const Ticket& ticket : ReadTickets(folder.tickets()))
       last = std::max(last, ticket.sequence);
-    Ticket ticket{0, priority, QueueNowMs(), ::getpid(), job};
+    Ticket ticket{0,        claim.priority, QueueNowMs(), ::getpid(), claim.limit_ms, claim.yields,
+                  claim.job};
     CRUCIBLE_ASSIGN(ticket.sequence, NextSequence(folder.tickets(), last));
     const fs::path path = folder.tickets() / TicketName(ticket);
     if (::mkfifo(path.c_str(), 0666) != 0)

@@ -1,7 +1,11 @@
 // queue.h: whose turn it is. Strict first come, first served within a priority class.
 //
+// A call may agree to be passed (--yield): then later ones of its class that declared a shorter run
+// limit go first, until it has waited kOvertakeLimitMs. Nobody passes a call that has not agreed,
+// so its order stays strict whatever the others chose.
+//
 // A waiter is a FIFO in the device's tickets folder, named
-// SEQUENCE.CLASS.QUEUED_MS.PID.JOB: the name is the whole ticket, so it is never half written. Its
+// SEQUENCE.CLASS.QUEUED_MS.PID.LIMIT_MS.YIELDS.JOB: the name is the whole ticket, so it is never half written. Its
 // owner keeps it flocked; a ticket that can be locked is dead and is unlinked, under the mutex (a
 // reaper outside it could unlink a newborn). Taking the lock and leaving the queue are one step
 // under the mutex, so no newcomer slips between. Waiters sleep: the leaving holder wakes the next
@@ -30,6 +34,16 @@ struct Ticket {
   Priority priority = Priority::kNormal;
   std::int64_t queued_ms = 0;  // CLOCK_MONOTONIC
   pid_t pid = 0;
+  std::int64_t limit_ms = 0;  // the declared run limit; 0: none
+  bool yields = false;        // shorter ones of the class may pass it
+  std::string job;
+};
+
+// What a caller says about its place when it joins.
+struct Claim {
+  Priority priority = Priority::kNormal;
+  std::int64_t limit_ms = 0;
+  bool yields = false;
   std::string job;
 };
 
@@ -57,8 +71,7 @@ struct Taken {
 class QueuePlace {
  public:
   static Result<QueuePlace> Join(const std::filesystem::path& lock_directory,
-                                 std::vector<DeviceFolder> folders, Priority priority,
-                                 const std::string& job);
+                                 std::vector<DeviceFolder> folders, const Claim& claim);
   QueuePlace(QueuePlace&&) = default;
   ~QueuePlace() { Leave(); }
 

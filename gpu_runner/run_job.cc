@@ -12,6 +12,7 @@
 #include "base/paths.h"
 #include "gpu_runner/bookkeeper.h"
 #include "gpu_runner/clocks.h"
+#include "gpu_runner/dead_holder.h"
 #include "gpu_runner/device.h"
 #include "gpu_runner/job_log.h"
 #include "gpu_runner/job_process.h"
@@ -28,7 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kSurvivorMs = 5000, kForeignMs = 2000;
+constexpr int kForeignMs = 2000;
 
 std::string Variable(const char* name) {
   const char* value = std::getenv(name);
@@ -158,20 +159,6 @@ class Runner {
     return record;
   }
 
-  // What a SIGKILLed holder left running must be gone before this job starts, and its row written.
-  Result<> CleanUpAfterDead() {
-    const auto last = folders_[device_].ReadHolder();
-    if (!last || last->released) return {};
-    const std::vector<pid_t> left = KillSurvivors(*last, kSurvivorMs);
-    if (!left.empty())
-      return Fail(ErrorKind::kConflict, "start on", devices_[device_].id,
-                  fmt::format("process {} of the job {} before it cannot be ended", left.front(),
-                              last->job),
-                  "end it by hand (it may be another user's), then call again");
-    Bookkeeper::Lost(*last);
-    return {};
-  }
-
   Result<> CheckDeviceIsFree() const {
     if (!devices_[device_].is_gpu || options_.share) return {};
     const std::string foreign = ForeignProcesses(*nvml_, devices_[device_].id, kForeignMs);
@@ -198,7 +185,7 @@ class Runner {
   }
 
   Result<int> RunAsHolder() {
-    CRUCIBLE_TRY(CleanUpAfterDead());
+    CRUCIBLE_TRY(CleanUpAfterDead(folders_[device_]));
     HolderRecord record = MakeRecord();
     ClockKeeper clocks(devices_[device_], nvml_.get(), options_.clocks, options_.clock_mhz);
     JobLog log;
@@ -233,18 +220,29 @@ class Runner {
     log.Finish();
     const int code = ExitCodeOf(end);
     FinishRow(end, code, clocks, &row);
+    SweepDeadHolders(lock_directory_);  // of devices that nobody may ask for again
     return code;
   }
 
   Result<> Prepare(const HolderRecord& record, ClockKeeper* clocks, JobLog* log) {
     CRUCIBLE_TRY(CheckDeviceIsFree());
-    CRUCIBLE_ASSIGN(const std::string warning, clocks->Before());
-    if (!warning.empty()) Say("gpu_run: " + warning);
-    if (clocks->report().pinned_mhz > 0)
-      CRUCIBLE_TRY(AppendLine(PinMark(lock_directory_, record.device), job_));
+    CRUCIBLE_TRY(Pin(record, clocks));
     if (!record.log_path.empty()) {
       CRUCIBLE_ASSIGN(*log, JobLog::Open(record.log_path));
     }
+    return {};
+  }
+
+  // The mark comes first: a runner killed between the two must not leave a lock that nobody knows.
+  Result<> Pin(const HolderRecord& record, ClockKeeper* clocks) {
+    const fs::path mark = PinMark(lock_directory_, record.device);
+    std::error_code ignored;
+    const bool pins = options_.clocks == ClockPolicy::kPin && devices_[device_].is_gpu;
+    const bool is_new = pins && !fs::exists(mark, ignored);
+    if (pins) CRUCIBLE_TRY(AppendLine(mark, job_));
+    CRUCIBLE_ASSIGN(const std::string warning, clocks->Before());
+    if (!warning.empty()) Say("gpu_run: " + warning);
+    if (is_new && clocks->report().pinned_mhz == 0) fs::remove(mark, ignored);
     return {};
   }
 

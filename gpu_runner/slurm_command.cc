@@ -44,6 +44,7 @@ void AddNodeWords(const RunOptions& options, std::vector<std::string>* words) {
   if (options.log) Add(words, {"--log"});
   if (options.share) Add(words, {"--share"});
   if (options.quiet) Add(words, {"--quiet"});
+  if (options.say_clocks) Add(words, {"--say-clocks"});
 }
 
 }  // namespace

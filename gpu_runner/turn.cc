@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
+#include <string_view>
 
 #include "base/clock.h"
 #include "base/files.h"
@@ -86,8 +88,12 @@ std::string ForeignProcesses(const Nvml& nvml, const std::string& uuid, int wait
 
 Result<Turn> WaitForTurn(const TurnRequest& request) {
   const RunOptions& options = *request.options;
-  CRUCIBLE_ASSIGN(QueuePlace place, QueuePlace::Join(request.lock_directory, *request.folders,
-                                                     options.priority, request.job));
+  const char* yield = std::getenv("CRUCIBLE_GPU_YIELD");
+  const Claim claim{options.priority, options.limit_ms.value_or(0),
+                    options.yield || (yield != nullptr && std::string_view(yield) == "1"),
+                    request.job};
+  CRUCIBLE_ASSIGN(QueuePlace place,
+                  QueuePlace::Join(request.lock_directory, *request.folders, claim));
   std::int64_t announce_at_ms = 0;
   for (;;) {
     CRUCIBLE_ASSIGN(std::optional<Taken> taken, place.TryTake());

@@ -2,9 +2,12 @@
 """compare_queues.py: the same load on gpu_run and on what people use instead.
 
     tests/gpu_runner/compare_queues.py [--build build] [--jobs 100] [--callers 8] [--seed 1]
+    tests/gpu_runner/compare_queues.py --full       1,000 jobs from 64 callers (minutes)
 
-Runs gpu_run (CPU device), flock(1) and task-spooler (Debian package task-spooler) one after the
-other, each with its own queue in a folder of its own, and prints one table:
+Runs gpu_run (on the CPU, and on a fake GPU with its clock pinned again after every job), flock(1)
+and task-spooler (Debian package task-spooler) one after the other, each with its own queue in a
+folder of its own, and prints one table, with what it was measured on, for
+docs/results/gpu_runner.md:
 
   overlap      pairs of different jobs that were at work at once; a process that a job left behind
                is part of its job
@@ -12,20 +15,24 @@ other, each with its own queue in a folder of its own, and prints one table:
   stuck        callers that did not end within 30 s, and a last call that waited longer than 10 s
   left         processes of jobs still running when the last call has ended
   out of turn  jobs that began before one which had queued earlier (16 callers, 100 ms apart)
-  gap          from the last sign of a job to the first of the next, median, with 8 callers
-  overhead     `TOOL true` on a free queue beyond `true`, median
+  gap under fire  from the last sign of a job to the first of the next, median, under the SIGKILLs
+  gap          the same without kills, jobs of 2 ms
+  overhead     `TOOL true` on a free queue beyond `true`, medians of alternating calls
 
-The first four are counted under random SIGKILLs of callers and of jobs, every eighth job leaving a
-process behind that works on for 150 ms. A tool that is not installed is left out and said so.
-Needs the targets gpu_run, crucible and gpu_run_bench. pueue has no package in Debian 12.
+The first four and the gap under fire are of the load with random SIGKILLs of callers and of jobs,
+every eighth job leaving a process behind that works on for 150 ms; a gap in which that process is
+at work counts as none. A tool that is not installed is left out and said so. Needs the targets
+gpu_run, fake_nvml and gpu_run_bench. pueue has no package in Debian 12.
 """
 import argparse
 import os
+import platform
 import random
 import shutil
 import signal
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -44,12 +51,17 @@ class Tool:
                                 CRUCIBLE_HOME=folder + "/home")
         for name_ in ("CRUCIBLE_GPU_TOKEN", "CRUCIBLE_GPU_BACKEND", "CRUCIBLE_TOOLCHAIN"):
             self.environment.pop(name_, None)
+        if name == "gpu_run fake GPU":
+            self.environment["CRUCIBLE_NVML_LIBRARY"] = self.build + "/lib/libfake_nvml.so"
         # task-spooler's server is started by its first call; eight at once would start several.
         subprocess.run(self.words(["true"]), env=self.environment, stdout=subprocess.DEVNULL)
 
     def words(self, command):
         if self.name == "gpu_run":
             return [self.build + "/bin/gpu_run", "--device", "cpu", "--quiet", "--", *command]
+        if self.name == "gpu_run fake GPU":
+            return [self.build + "/bin/gpu_run", "--device", "0", "--clocks", "pin", "--quiet",
+                    "--", *command]
         if self.name == "flock":
             return ["flock", self.folder + "/lock", *command]
         if self.name == "tsp":
@@ -62,8 +74,8 @@ class Tool:
 
     def memory(self):
         """All the tool tells about past jobs, as one text."""
-        if self.name == "gpu_run":
-            words = [self.build + "/bin/crucible", "gpu", "history", "-n", "100000", "--json"]
+        if self.name.startswith("gpu_run"):
+            words = [self.build + "/bin/gpu_run", "history", "-n", "100000", "--json"]
         elif self.name == "tsp":
             words = ["tsp"]
         else:
@@ -112,6 +124,10 @@ def kill_job(jobs):
         except OSError:
             pass
     return 0
+
+
+def median(numbers):
+    return statistics.median(numbers) if numbers else float("nan")
 
 
 def left_running(tool):
@@ -178,11 +194,13 @@ def under_fire(tool, arguments):
             overlaps += begin < end and identity.split("_")[0] != other.split("_")[0]
     begun = {identity.split("_")[0] + "_" for identity, _ in spans}
     unrecorded = sum(identity not in memory for identity in begun)
-    return {"killed": f"{killed_callers}+{killed_jobs}", "began": len(begun), "overlap": overlaps,
+    gaps = [(after[0] - before[1]) / 1e6 for (_, before), (_, after) in zip(spans, spans[1:])]
+    return {"gap": median([between for between in gaps if between > 0]),
+            "killed": f"{killed_callers}+{killed_jobs}", "began": len(begun), "overlap": overlaps,
             "unrecorded": unrecorded, "stuck": stuck, "left": left}
 
 
-def in_turn(tool):
+def in_turn(tool, _):
     jobs, callers = Jobs(tool), []
     go = tool.folder + "/go"
     holder = tool.start(["sh", "-c", f"while [ ! -e {go} ]; do sleep 0.02; done"])
@@ -197,24 +215,24 @@ def in_turn(tool):
                for index, earlier in enumerate(order)), len(order)
 
 
-def gap(tool, callers_at_once=8):
-    jobs, callers = Jobs(tool), []
-    for number in range(60):
+def gap(tool, arguments):
+    jobs, callers, callers_at_once = Jobs(tool), [], arguments.callers
+    for number in range(arguments.gap_jobs):
         callers.append(tool.start(jobs.command(f"gap{number}", 2)))
         while len([c for c in callers if c.poll() is None]) >= callers_at_once:
             time.sleep(0.002)
     wait_all(callers)
     spans = [span for _, span in jobs.spans()]
     gaps = [(after[0] - before[1]) / 1e6 for before, after in zip(spans, spans[1:])]
-    return statistics.median(gaps)
+    return median(gaps)
 
 
-def overhead(tool):
+def overhead(tool, arguments):
     def timed(words):
         start = time.monotonic()
         subprocess.run(words, env=tool.environment, stdout=subprocess.DEVNULL)
         return (time.monotonic() - start) * 1e3
-    pairs = [(timed(["true"]), timed(tool.words(["true"]))) for _ in range(25)]
+    pairs = [(timed(["true"]), timed(tool.words(["true"]))) for _ in range(arguments.pairs)]
     return statistics.median(b for _, b in pairs) - statistics.median(a for a, _ in pairs)
 
 
@@ -224,26 +242,38 @@ def main():
     parser.add_argument("--jobs", type=int, default=100)
     parser.add_argument("--callers", type=int, default=8)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--gap-jobs", type=int, default=60)
+    parser.add_argument("--pairs", type=int, default=25, help="calls that the overhead is from")
+    parser.add_argument("--only", help="one tool: gpu_run, 'gpu_run fake GPU', flock or tsp")
+    parser.add_argument("--full", action="store_true", help="1,000 jobs from 64 callers")
     arguments = parser.parse_args()
-    print(f"seed {arguments.seed}: {arguments.jobs} jobs of 10 ms from {arguments.callers} "
-          f"callers; {os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f}")
+    if arguments.full:
+        arguments.jobs, arguments.callers, arguments.gap_jobs, arguments.pairs = 1000, 64, 1000, 100
+    print(f"`{' '.join(['tests/gpu_runner/compare_queues.py', *sys.argv[1:]])}`: seed "
+          f"{arguments.seed}, {arguments.jobs} jobs of 10 ms from {arguments.callers} callers; "
+          f"{os.cpu_count()} cores, Linux {platform.release()}, load average "
+          f"{os.getloadavg()[0]:.1f} at the start\n")
     print("| tool | SIGKILLed callers+jobs | began | overlap | unrecorded | stuck | left "
-          "| out of turn | gap ms | overhead ms |\n|---|---|---|---|---|---|---|---|---|---|")
-    for name in ("gpu_run", "flock", "tsp"):
-        if name != "gpu_run" and shutil.which(name) is None:
+          "| out of turn | gap under fire ms | gap ms | overhead ms |\n"
+          "|---|---|---|---|---|---|---|---|---|---|---|")
+    for name in ("gpu_run", "gpu_run fake GPU", "flock", "tsp"):
+        if arguments.only not in (None, name):
+            continue
+        if not name.startswith("gpu_run") and shutil.which(name) is None:
             print(f"| {name} | not installed |")
             continue
         parts = {}
         for part in (under_fire, in_turn, gap, overhead):
             folder = tempfile.mkdtemp(prefix="compare_queues_")
             tool = Tool(name, folder, arguments)
-            parts[part] = part(tool, arguments) if part is under_fire else part(tool)
+            parts[part] = part(tool, arguments)
             tool.end()
             shutil.rmtree(folder, ignore_errors=True)
         fire, (wrong, turns) = parts[under_fire], parts[in_turn]
         print(f"| {name} | {fire['killed']} | {fire['began']} | {fire['overlap']} | "
               f"{fire['unrecorded']} | {fire['stuck']} | {fire['left']} | {wrong} of {turns} | "
-              f"{parts[gap]:.1f} | {parts[overhead]:.1f} |", flush=True)
+              f"{fire['gap']:.1f} | {parts[gap]:.1f} | {parts[overhead]:.1f} |", flush=True)
+    print("\npueue: not in Debian 12")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,10 @@
 // gpu_run as its callers meet it: turns, nested calls, limits, signals, clean-up, history.
+#include <pty.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <algorithm>
 
 #include "gpu_runner/survivors.h"
 #include "gpu_runner/token.h"
@@ -132,6 +136,74 @@ TEST_F(GpuRun, ADeadHoldersJobIsGoneBeforeTheNextStartsAndIsRecordedAsLost) {
   EXPECT_EQ(rows[1].outcome, "lost");
 }
 
+// Without a successor on its device: a look at the status or a job on another device cleans up.
+TEST_F(GpuRun, ADeadHolderWithoutSuccessorIsCleanedUpByAnyCall) {
+  SetNvml("gpus 2\n");
+  const auto kill_a_holder = [&](const std::string& name) {
+    Subprocess holder = Start({"--device", "0", "--", "sh", "-c",
+                               "setsid sh -c 'echo $$ >" + Path("p") + "; mv " + Path("p") + " " +
+                                   Path(name) + "; sleep 60' & sleep 60"});
+    EXPECT_TRUE(Appears(name));
+    const auto record = Folder("GPU-fake-0").ReadHolder();
+    ::kill(holder.pid(), SIGKILL);
+    (void)holder.Wait();
+    return record.value_or(HolderRecord{});
+  };
+  const auto expect_clean = [&](const HolderRecord& dead, const std::string& name) {
+    EXPECT_FALSE(std::filesystem::exists(dead.cgroup)) << dead.cgroup;
+    EXPECT_FALSE(IsAlive(IdentityOf(std::stoi(*ReadFile(Path(name))))));
+    EXPECT_TRUE(Folder("GPU-fake-0").ReadHolder()->released);
+    EXPECT_FALSE(Folder("GPU-fake-0").IsLocked());
+    const auto rows = Rows();
+    const auto row = std::find_if(rows.begin(), rows.end(),
+                                  [&](const JobRow& any) { return any.id == dead.job; });
+    ASSERT_NE(row, rows.end());
+    EXPECT_EQ(row->outcome, "lost");
+  };
+  const HolderRecord first = kill_a_holder("first");
+  EXPECT_NE(Run({"status"}).out.find("GPU-fake-0: free"), std::string::npos);
+  expect_clean(first, "first");
+  const HolderRecord second = kill_a_holder("second");
+  EXPECT_EQ(Run({"--device", "cpu", "--", "true"}).status.ShellCode(), 0);
+  expect_clean(second, "second");
+}
+
+TEST_F(GpuRun, AYieldingCallLetsAShorterOneGoFirst) {
+  Subprocess holder =
+      Start({"--device", "cpu", "--", "sh", "-c",
+             "touch " + Path("up") + "; while [ ! -e " + Path("go") + " ]; do sleep 0.02; done"});
+  ASSERT_TRUE(Appears("up"));
+  std::vector<Subprocess> callers;
+  const auto join = [&](const std::string& name, std::vector<std::string> options) {
+    options.insert(options.begin(), {"--device", "cpu"});
+    options.insert(options.end(), {"--", "sh", "-c", "echo " + name + " >>" + Path("order")});
+    callers.push_back(Start(options));
+    const std::size_t count = callers.size();
+    EXPECT_TRUE(Eventually([&] {
+      return std::distance(std::filesystem::directory_iterator(Folder().tickets()), {}) ==
+             std::ptrdiff_t(count);
+    }));
+  };
+  join("strict", {"--limit", "1h"});
+  join("long", {"--limit", "50m", "--yield"});
+  join("short", {"--limit", "60s"});
+  ASSERT_TRUE(WriteFileAtomically(Path("go"), ""));
+  for (Subprocess& child : callers) EXPECT_EQ(child.Wait()->ShellCode(), 0);
+  EXPECT_EQ(ReadFile(Path("order")).value_or(""), "strict\nshort\nlong\n");
+}
+
+TEST_F(GpuRun, KeepsItsHistoryOutOfTheRepositorysStatus) {
+  std::filesystem::create_directories(folder_ / "repository" / ".git");
+  SubprocessSpec spec = Spec({"--device", "cpu", "--", "true"});
+  spec.environment.erase("CRUCIBLE_HOME");
+  spec.unset.push_back("CRUCIBLE_HOME");
+  spec.directory = folder_ / "repository";
+  const auto run = RunCaptured(spec);
+  ASSERT_TRUE(run && run->status.ok()) << run->err;
+  EXPECT_TRUE(Exists("repository/.crucible/log.sqlite"));
+  EXPECT_EQ(ReadFile(Path("repository/.crucible/.gitignore")).value_or(""), "*\n");
+}
+
 TEST_F(GpuRun, FirstInterruptAsksTheSecondInsists) {
   Subprocess job = Start({"--device", "cpu", "--", "sh", "-c",
                           "trap 'touch " + Path("asked") + "' INT; trap 'exit 9' TERM; touch " +
@@ -143,6 +215,36 @@ TEST_F(GpuRun, FirstInterruptAsksTheSecondInsists) {
   EXPECT_EQ(job.Wait()->ShellCode(), 9);
   EXPECT_EQ(Rows().at(0).outcome, "cancelled");
   EXPECT_FALSE(Folder().IsLocked());
+}
+
+// The job owns the terminal, so its Ctrl-C goes to the job; what the job left in the background goes
+// with it, and the terminal comes back to the caller.
+TEST_F(GpuRun, CtrlCOnATerminalLeavesNothingBehind) {
+  const std::string script = "setsid sleep 300 & touch " + Path("up") + "; exec sleep 60";
+  std::fflush(nullptr);
+  int terminal = -1;
+  const pid_t pid = ::forkpty(&terminal, nullptr, nullptr, nullptr);
+  ASSERT_GE(pid, 0);
+  if (pid == 0) {
+    for (const auto& [name, value] : environment_) ::setenv(name.c_str(), value.c_str(), 1);
+    ::unsetenv("CRUCIBLE_GPU_TOKEN");
+    ::execl(Program().c_str(), "gpu_run", "--device", "cpu", "--", "sh", "-c", script.c_str(),
+            nullptr);
+    ::_exit(98);
+  }
+  const UniqueFd master(terminal);
+  ASSERT_TRUE(Appears("up"));
+  ASSERT_EQ(::write(master.get(), "\x03", 1), 1);
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 128 + SIGINT);
+  EXPECT_TRUE(
+      ProcessesWithEnvironment("CRUCIBLE_LOCK_DIR", environment_["CRUCIBLE_LOCK_DIR"]).empty());
+  EXPECT_FALSE(Folder().IsLocked());
+  EXPECT_TRUE(std::filesystem::is_empty(Folder().tickets()));
+  EXPECT_EQ(Rows().at(0).outcome, "killed");
+  EXPECT_EQ(Rows().at(0).signal, SIGINT);
 }
 
 TEST_F(GpuRun, AnInterruptedWaiterLeavesNoTicket) {

@@ -55,6 +55,15 @@ TEST_F(Gpu, APinDroppedByTheJobIsSetAgainAndSeen) {
   EXPECT_EQ(Rows().at(0).drift, "drifted");
 }
 
+TEST_F(Gpu, APinIsMarkedBeforeItIsSetSoThatAKillInBetweenLosesNoLock) {
+  // The mark cannot be written: then nothing may be locked either.
+  std::filesystem::create_directories(folder_ / "locks" / "GPU-fake-0" / "pinned_by_gpu_run");
+  const auto run = Run({"--device", "0", "--clocks", "pin", "--", "touch", Path("ran")});
+  EXPECT_EQ(run.status.ShellCode(), 125);
+  EXPECT_EQ(NvmlCalls(), "");
+  EXPECT_FALSE(Exists("ran"));
+}
+
 TEST_F(Gpu, ANestedCallNeverPins) {
   Run({"--device", "0", "--clocks", "pin", "--", Program(), "--device", "0", "--clocks", "pin",
        "--", "true"});
@@ -68,6 +77,7 @@ TEST_F(Gpu, ARefusedPinIsAWarningAndAStamp) {
   EXPECT_NE(run.err.find("clock=unlocked"), std::string::npos) << run.err;
   EXPECT_EQ(Rows().at(0).drift, "unlocked");
   EXPECT_NE(Rows().at(0).clocks.find("\"clock\":\"unlocked\""), std::string::npos);
+  EXPECT_FALSE(Exists("locks/GPU-fake-0/pinned_by_gpu_run")) << "nothing to give back";
 }
 
 TEST_F(Gpu, AForeignProcessIsNamedAndTheJobRefused) {

@@ -181,6 +181,7 @@ TEST_F(Profile, WorksThroughABroker) {
   EXPECT_EQ(run->status.ShellCode(), 0) << run->err;
   EXPECT_TRUE(Exists("ran"));
   EXPECT_TRUE(Has(run->err, "profile of 3 launches")) << run->err;
+  EXPECT_TRUE(Has(run->err, "the clock is not locked; it read")) << run->err;
 }
 
 }  // namespace

@@ -16,27 +16,58 @@ std::vector<std::uint64_t> Order(std::vector<Ticket> tickets, std::int64_t now_m
   return order;
 }
 
+Ticket Of(std::uint64_t sequence, Priority priority, std::int64_t queued_ms = 0,
+          std::int64_t limit_ms = 0, bool yields = false) {
+  return {sequence, priority, queued_ms, 1, limit_ms, yields, "j"};
+}
+
 TEST(Turns, AreFirstComeFirstServedWithinAClass) {
-  const std::vector<Ticket> tickets = {{7, Priority::kNormal, 0, 1, "a"},
-                                       {3, Priority::kNormal, 0, 1, "b"},
-                                       {5, Priority::kHigh, 0, 1, "c"},
-                                       {1, Priority::kLow, 0, 1, "d"}};
+  const std::vector<Ticket> tickets = {Of(7, Priority::kNormal), Of(3, Priority::kNormal),
+                                       Of(5, Priority::kHigh), Of(1, Priority::kLow)};
   EXPECT_EQ(Order(tickets, 1000), (std::vector<std::uint64_t>{5, 3, 7, 1}));
 }
 
 TEST(Turns, NobodyIsOvertakenAfterTenMinutes) {
-  const std::vector<Ticket> tickets = {{1, Priority::kLow, 0, 1, "old"},
-                                       {9, Priority::kHigh, kOvertakeLimitMs - 1, 1, "new"}};
+  const std::vector<Ticket> tickets = {Of(1, Priority::kLow),
+                                       Of(9, Priority::kHigh, kOvertakeLimitMs - 1)};
   EXPECT_EQ(Order(tickets, kOvertakeLimitMs - 1), (std::vector<std::uint64_t>{9, 1}));
   EXPECT_EQ(Order(tickets, kOvertakeLimitMs), (std::vector<std::uint64_t>{1, 9}));
 }
 
+TEST(Turns, AShorterCallPassesOnlyThoseThatYield) {
+  constexpr auto kNormal = Priority::kNormal;
+  // Without --yield a declared limit changes nothing.
+  EXPECT_EQ(Order({Of(1, kNormal), Of(2, kNormal, 0, 900), Of(3, kNormal, 0, 5)}, 0),
+            (std::vector<std::uint64_t>{1, 2, 3}));
+  // All yield: shortest first, no limit last, equal ones in order of arrival.
+  EXPECT_EQ(Order({Of(1, kNormal, 0, 0, true), Of(2, kNormal, 0, 900, true),
+                   Of(3, kNormal, 0, 5, true), Of(4, kNormal, 0, 900, true)},
+                  0),
+            (std::vector<std::uint64_t>{3, 2, 4, 1}));
+  // 2 does not yield: nobody passes it, and behind it 5 cannot reach 1.
+  EXPECT_EQ(Order({Of(1, kNormal, 0, 900, true), Of(2, kNormal, 0, 0), Of(4, kNormal, 0, 50, true),
+                   Of(5, kNormal, 0, 5)},
+                  0),
+            (std::vector<std::uint64_t>{1, 2, 5, 4}));
+  // Another class is another queue.
+  EXPECT_EQ(Order({Of(1, kNormal, 0, 900, true), Of(2, Priority::kLow, 0, 5)}, 0),
+            (std::vector<std::uint64_t>{1, 2}));
+}
+
+TEST(Turns, AYieldingCallIsPassedForTenMinutesAtMost) {
+  const std::vector<Ticket> tickets = {Of(1, Priority::kNormal, 0, 900, true),
+                                       Of(2, Priority::kNormal, kOvertakeLimitMs - 1, 5)};
+  EXPECT_EQ(Order(tickets, kOvertakeLimitMs - 1), (std::vector<std::uint64_t>{2, 1}));
+  EXPECT_EQ(Order(tickets, kOvertakeLimitMs), (std::vector<std::uint64_t>{1, 2}));
+}
+
 TEST(TicketNames, RoundTripAndRefuseOtherFiles) {
-  const Ticket ticket{42, Priority::kLow, 123456, 77, "jabc"};
+  const Ticket ticket{42, Priority::kLow, 123456, 77, 9000, true, "jabc"};
   const auto parsed = ParseTicketName(TicketName(ticket));
   ASSERT_TRUE(parsed);
   EXPECT_EQ(TicketName(*parsed), TicketName(ticket));
-  for (const char* name : {".", "..", "1.2.3", "1.9.3.4.j", "x.1.2.3.j", "1.1.2.3."})
+  for (const char* name : {".", "..", "1.2.3", "1.9.3.4.0.0.j", "x.1.2.3.0.0.j", "1.1.2.3.0.0.",
+                           "1.1.2.3.0.2.j", "1.1.2.3.j"})
     EXPECT_FALSE(ParseTicketName(name)) << name;
 }
 
@@ -69,6 +100,10 @@ TEST(Options, NameTheWordThatIsWrong) {
     ASSERT_FALSE(options);
     EXPECT_EQ(options.error().kind, ErrorKind::kUsage);
   }
+  EXPECT_NE(ParseRunOptions({"--bogus"}).error().text.find("no such option"), std::string::npos);
+  for (const char* option : {"--limit", "--device", "--toolchain", "--priority", "--clock-mhz"})
+    EXPECT_NE(ParseRunOptions({option}).error().text.find("needs a value"), std::string::npos)
+        << option;
 }
 
 TEST(Tokens, LeaveOutWhatIsMalformed) {

@@ -54,6 +54,11 @@ TEST(SrunWords, AskForOneGpuAndRunTheTimerOnTheNode) {
   EXPECT_EQ(command, (std::vector<std::string>{"--", "bench", "--gres=gpu:8"}));
 }
 
+TEST(SrunWords, AProfilesNodeSaysHowTheClocksAreAfterwards) {
+  EXPECT_TRUE(Has(Words({"--say-clocks", "--", "x"}, SlurmPlace::kOutside), "--say-clocks"));
+  EXPECT_FALSE(Has(Words({"--", "x"}, SlurmPlace::kOutside), "--say-clocks"));
+}
+
 TEST(SrunWords, OverlapOnlyInsideAStep) {
   EXPECT_TRUE(Has(Words({"--", "x"}, SlurmPlace::kStep), "--overlap"));
   const auto allocation =

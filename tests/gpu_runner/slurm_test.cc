@@ -87,6 +87,21 @@ TEST_F(Slurm, KeepsALogWhenAsked) {
   EXPECT_EQ(ReadFile(Rows().at(0).log_path).value_or("no log"), "kept\n");
 }
 
+TEST_F(Slurm, AProfileHasItsReportItsSummaryAndTheClocks) {
+  std::filesystem::create_directory(folder_ / "bin");
+  std::filesystem::create_symlink(std::string(CRUCIBLE_SOURCE_DIR) + "/tests/support/fake_ncu.sh",
+                                  folder_ / "bin" / "ncu");
+  environment_["PATH"] = Path("bin") + ":" + environment_["PATH"];
+  environment_["FAKE_NCU_PAGES"] = std::string(CRUCIBLE_SOURCE_DIR) + "/tests/gpu_runner/ncu";
+  environment_["FAKE_NCU_CALLS"] = Path("ncu.calls");
+  const auto run = Run({"--clocks", "pin", "--profile", Path("r"), "--", "true"});
+  EXPECT_EQ(run.status.ShellCode(), 0) << run.err;
+  EXPECT_TRUE(Exists("r.ncu-rep"));
+  EXPECT_NE(run.err.find("profile of 3 launches"), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("locked at 1980 MHz again and reads 1980 MHz"), std::string::npos)
+      << run.err;
+}
+
 TEST_F(Slurm, TheRunLimitIsInSecondsAndEndsTheJob) {
   const auto run =
       Run({"--limit", "300ms", "--", "sh", "-c", "echo $$ >" + Path("pid") + "; sleep 60"});

@@ -147,6 +147,16 @@ TEST_F(Views, LogsSayWhyThereIsNone) {
   EXPECT_EQ(Crucible({"logs"}).status.ShellCode(), 2);
 }
 
+TEST_F(Views, AreWordsOfGpuRunToo) {
+  Run({"--device", "cpu", "--", "true"});
+  EXPECT_NE(Run({"history"}).out.find(Rows().at(0).id), std::string::npos);
+  EXPECT_EQ(Run({"status"}).out.substr(0, 9), "cpu: free");
+  const auto none = Run({"cancel", "j0"});
+  EXPECT_EQ(none.status.ShellCode(), 1);
+  EXPECT_NE(none.err.find("see `gpu_run status`"), std::string::npos) << none.err;
+  EXPECT_EQ(Run({"--device", "cpu", "--", "status"}).status.ShellCode(), 127) << "a command";
+}
+
 TEST_F(Views, UnpinGivesBackOnlyWhatItLocked) {
   SetNvml("gpus 2\n");
   EXPECT_EQ(Crucible({"unpin"}).out, "no clock is pinned by gpu_run\n");
