@@ -6,11 +6,12 @@
 namespace crucible::eigh {
 namespace dc {
 
-// ---------------------------------------------------------------- deflation
+// A float as an unsigned that orders the same way.
 __device__ __forceinline__ unsigned ordered_key(float f) {
   unsigned u = __float_as_uint(f);
   return u ^ ((u >> 31) ? 0xffffffffu : 0x80000000u);
 }
+// Sum of v over the threads before this one; tot: over all. sh holds 33. Contains three barriers.
 __device__ __forceinline__ u64 exclusive_scan(u64 v, u64* sh, u64& tot) {  // sh[33]
   int ln = threadIdx.x & 31, wp = threadIdx.x >> 5, nw = blockDim.x >> 5;
   u64 x = v;
@@ -34,6 +35,7 @@ __device__ __forceinline__ u64 exclusive_scan(u64 v, u64* sh, u64& tot) {  // sh
   tot = sh[32];
   return sh[wp] + x - v;
 }
+// Sorts P keys (a power of two) in shared memory. Begins and ends with a barrier.
 __device__ __forceinline__ void bitonic_sort(u64* key, int P) {
   for (int k = 2; k <= P; k <<= 1)
     for (int j = k >> 1; j > 0; j >>= 1) {
@@ -50,11 +52,13 @@ __device__ __forceinline__ void bitonic_sort(u64* key, int P) {
   __syncthreads();
 }
 
-// ---------------------------------------------------------------- rotate deflated columns in
-// place; copy re-entering parked columns into the current buffer
 __device__ __forceinline__ float2 load_pair(const half* Z, long row, int n, int r, bool valid) {
   return valid ? __half22float2(*(const half2*)(Z + row * n + r)) : make_float2(0.f, 0.f);
 }
+// Applies the node's chains of plane rotations to the columns of Z, and copies parked columns that
+// enter again into the current buffer. Warp wp of nw takes 64 rows of a chain, PF links in flight:
+// (v, u) -> (c v + s u, c u - s v), v carried along the chain, its last value to the current
+// buffer.
 template <int PF>
 __device__ __forceinline__ void rotate_columns(const Workspace& w, const Node& nd, int n,
                                                int parity, int ncopy, int nruns, int wp, int nw) {
@@ -109,6 +113,7 @@ __device__ __forceinline__ void rotate_columns(const Workspace& w, const Node& n
       *(uint4*)(w.Z[parity] + ro + 8 * un) = *(const uint4*)(w.Z[parity ^ 1] + ro + 8 * un);
   }
 }
+// rotate_columns in a kernel of its own: grid nodes x any, four warps a block.
 __global__ void __launch_bounds__(128)
     rotate_kernel(Workspace w, int n, int leaf_count, int lw, int parity) {
   Node nd = node(n, leaf_count, lw, blockIdx.x);
@@ -117,7 +122,18 @@ __global__ void __launch_bounds__(128)
   rotate_columns<8>(w, nd, n, parity, ncopy, nruns, blockIdx.y * 4 + (threadIdx.x >> 5),
                     gridDim.y * 4);
 }
+// State of a position in the sorted order: slot | type << 16 (1 top, 2 bottom) | halves it touches
+// << 18, and: deflated; rotated away (into the next of its chain); first of a chain; what a chain
+// ends in.
 enum { kDeflated = 1 << 20, kRotated = 1 << 21, kRunHead = 1 << 22, kRotationTarget = 1 << 23 };
+// Deflation of one merge, by LAPACK slaed2's tests with tol = 8 eps max(|d|, |z|): a small z
+// deflates alone; of two close poles one is rotated away. A block a node, E positions a thread,
+// blockDim.x * E a power of two >= the node's rows m. Shared memory, 44 bytes a position: sort key,
+// d, z, first and last row, rotation (c, s), state, list of kept positions, next link.
+// Poles are sorted; positions kept by the first test fall into runs with gaps of at most 2 tol, and
+// one thread walks each run, so runs are independent. Every phase that hands shared memory between
+// threads ends in a block barrier. Writes the compact poles, the halves' lists, the chains,
+// counts and rho; with `fused` it also applies the chains.
 template <int E>
 __global__ void __launch_bounds__(1024)
     deflate_kernel(Workspace w, int n, int leaf_count, int lw, int parity, int fused) {

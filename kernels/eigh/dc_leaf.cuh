@@ -6,8 +6,11 @@
 namespace crucible::eigh {
 namespace dc {
 
-// leaves, S lanes per leaf, each lane owns LEAF/S rows of Z; every lane keeps private d,e: no
-// synchronisation at all
+// Eigenvalues and vectors of every leaf of T (m <= LEAF rows; its end entries reduced by |e| of the
+// cuts), by implicit QL as in Golub & Van Loan 8.3. Grid: ceil(total / (32 / S)) warps; S lanes a
+// leaf. Shared memory, lane by lane (stride 32): d, e and R = LEAF / S rows of Z of the lane. Every
+// lane runs the scalar recurrence on its own copy of d and e, so nothing is synchronised. At most
+// 60 sweeps an eigenvalue. Writes eigenvalues, first and last rows, meta, and Z in FP16.
 template <int LEAF, int S>
 __global__ void __launch_bounds__(32)
     leaf_kernel(Workspace w, int n, int leaf_count, int total, half* Z) {

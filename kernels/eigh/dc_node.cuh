@@ -23,10 +23,9 @@ struct Workspace {
   float *eigenvalue, *first_row, *last_row;
   // Per pole of the secular equation: d_i, z_i (the rank-one vector), and the rows above.
   float *pole, *weight, *pole_first_row, *pole_last_row;
-  int* pole_slot;                      // slot | target buffer << 11 | row units as in meta
-  float *unused0, *unused1, *unused2;  // keep the kernels' parameters where they are
-  float4 *top_poles, *bottom_poles;    // poles with rows in the half: (d, z, pole_slot, -)
-  float4* roots;                       // (origin pole, offset from it, 1 / norm, pole_slot)
+  int* pole_slot;                    // slot | target buffer << 11 | row units as in meta
+  float4 *top_poles, *bottom_poles;  // poles with rows in the half: (d, z, pole_slot, -)
+  float4* roots;                     // (origin pole, offset from it, 1 / norm, pole_slot)
   // Deflation by rotation: slots to copy to the current buffer; heads of chains of rotations; a
   // chain's columns (slot | meta), next links, cosines and sines, by position in the sorted order.
   int *copies, *run_heads, *rotation_slot, *rotation_next;

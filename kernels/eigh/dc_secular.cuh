@@ -9,8 +9,8 @@
 namespace crucible::eigh {
 namespace dc {
 
-// ---------------------------------------------------------------- secular equation: G lanes per
-// root
+// The step from t of the rational interpolation with the two poles at distance D1, D2 (slaed4's
+// middle way; `last`: the root beyond the last pole); a Newton step where it fails or goes uphill.
 template <typename T>
 __device__ __forceinline__ T rational_step(T w, T dpsi, T dphi, T D1, T D2, bool last) {
   T dw = dpsi + dphi, c = w - D1 * dpsi - D2 * dphi, a = (D1 + D2) * w - D1 * D2 * dw,
@@ -46,7 +46,11 @@ __device__ __forceinline__ double lanes_sum(double x) {
   for (int o = G / 2; o; o >>= 1) x += __shfl_xor_sync(~0u, x, o);
   return x;
 }
-// A bound only: at 6, one 512-matrix in 400 with clustered eigenvalues got an unconverged root.
+// Roots are found in FP32 to kFloatTolerance; where the rounding of f predicts an error of the
+// offset above kRelativeErrorMax (of the offset) or kAbsoluteErrorMax, in FP64 to kDoubleTolerance.
+// From kSeriesPolesMin poles on the first steps take far poles as a series.
+// kDoubleStepsMax is a bound only: at 6, one 512-matrix in 400 with clustered eigenvalues got an
+// unconverged root.
 constexpr auto kDoubleStepsMax = 48;
 constexpr auto kFloatTolerance = 1e-3f;
 constexpr auto kRelativeErrorMax = 2e-5f;
@@ -54,6 +58,12 @@ constexpr auto kAbsoluteErrorMax = 5e-7f;
 constexpr auto kSeriesPolesMin = 96;
 constexpr auto kSeriesTolerance = 2e-2f;
 constexpr auto kDoubleTolerance = 1e-5;
+// Root j of 1 + rho sum_i z_i^2 / (d_i - x) = 0, as an offset from its nearest pole, for all roots
+// of a node. Grid: nodes x ceil(roots / (NT / G)); G lanes a root sum over the poles. Shared
+// memory: the poles (d, z^2) in FP64 and FP32, and (d, z, first, last row) for the vectors, in a
+// part of their own (sep) or over the others after a barrier. The bracket [lo, hi] always holds the
+// root; a step out of it bisects. Then the eigenvector's norm and its first and last entry.
+// Lanes of a warp iterate together until all have converged. Sums by shuffles in a fixed order.
 template <int G, int NT>
 __global__ void __launch_bounds__(NT)
     secular_kernel(Workspace w, int n, int leaf_count, int lw, int parity, int sep) {

@@ -1,6 +1,6 @@
 // dc_update.cuh: Z <- Z U per node: U is generated in registers from the roots, never stored.
 //
-// k_gemm here: mma.sync, halves up to 64 rows. dc_update_wgmma.cuh has the larger nodes.
+// update_mma_kernel here: mma.sync, halves up to 64 rows. dc_update_wgmma.cuh has larger nodes.
 #pragma once
 
 #include "dc_secular.cuh"
@@ -8,8 +8,7 @@
 namespace crucible::eigh {
 namespace dc {
 
-// ---------------------------------------------------------------- Z update: C[j][r] = sum_i w_ij
-// Zt[i][r], w generated in registers
+// 16 bytes from global to shared memory in the background, zeros where not ok.
 __device__ __forceinline__ void copy_16_async(void* s, const void* g, bool ok) {
   unsigned a = (unsigned)__cvta_generic_to_shared(s);
   int sz = ok ? 16 : 0;
@@ -37,6 +36,11 @@ __device__ __forceinline__ void transpose_quad(int t4, unsigned& v0, unsigned& v
   exchange(t4 & 2, 2, v0, v2);
   exchange(t4 & 2, 2, v1, v3);
 }
+// New columns C[j][r] = sum_i u_ij Z[i][r] of one half of a node: u_ij = z_i / ((d_i - x_j) norm_j)
+// goes straight from pole i and root j into A fragments. Grid: node, then half, column tile of
+// 32 WJ, row tile of 8 NR; a warp takes 32 columns j. Shared memory: a ring of ST stages of 32 rows
+// i by 8 NR entries of Z (cp.async, gathered by slot; the wait and the barrier of a step publish
+// its stage and free the one before), and the poles with their slots. FP32 sums, rounded once.
 template <int NR, int WJ>
 __global__ void __launch_bounds__(32 * WJ)
     update_mma_kernel(Workspace w, int n, int leaf_count, int lw, int njt, int ny, const half* A,

@@ -18,8 +18,7 @@ namespace crucible::eigh {
 namespace dc {
 namespace {
 
-// ---------------------------------------------------------------- final sort: L ascending,
-// perm[rank] = slot
+// Sorts the eigenvalues of a matrix, ties by slot. A block a matrix, P >= n a power of two.
 __global__ void __launch_bounds__(1024) sort_kernel(Workspace w, int n, int P) {
   extern __shared__ __align__(16) char sm[];
   u64* key = (u64*)sm;
