@@ -8,9 +8,9 @@ namespace crucible::eigh {
 namespace dc {
 
 // As update_mma_kernel of dc_update.cuh, for 64 columns by N rows a warpgroup, both halves of the
-// node one after the other: A (= U^T, made in registers) m64 x k16, B (= gathered rows of Z) k16 x
-// N in shared memory, MN-major, 128-byte swizzle. Shared memory: kPipelineStages stages of 32 rows i,
-// then the poles and slots of both halves. A step: wait for its stage (cp.async, then the proxy
+// node one after the other: A (= U^T, made in registers) m64 x k16, B (= gathered rows of Z) k16 by
+// N in shared memory, MN-major, 128-byte swizzle. Shared memory: kPipelineStages stages of 32 rows
+// i, then the poles and slots of both halves. A step: wait for its stage (cp.async, then the proxy
 // fence, then the block barrier, which also says that everyone is done with the stage refilled
 // next), two products, and the next fragments of A meanwhile; those alternate between two named
 // arrays because ptxas serialises products whose registers are written (C7513).
