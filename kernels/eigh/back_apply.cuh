@@ -32,8 +32,8 @@ __device__ __forceinline__ void to_fragments(uint4 a, uint4 c, unsigned (&f0)[4]
 // 384 threads: warpgroup 2 is the producer, one thread of it streams the packed V and T tiles into
 // a ring of SL slots by bulk copies (mbarriers full / empty: the consumers arrive on empty once a
 // product that read the slot is complete); warpgroups 0 and 1 hold columns of Z as FP16 A
-// fragments zf[8][4] in 128 registers. A panel: W = Z^T V by the tiles of the own row blocks (FP32),
-// summed over the warpgroups that share the columns (RSP 2: through ex between two barriers 1 of
+// fragments zf[8][4] in 128 registers. A panel: W = Z^T V by the tiles of the own row blocks (FP32,
+// summed over the warpgroups that share the columns; RSP 2: through ex between two barriers 1 of
 // both warpgroups; RSP 4: also to the partner block by st.async on xfull, ex freed on xfree), W T,
 // then Z -= W V^T tile by tile. RSP 1: blocks are persistent and Z is staged in ex by the producer
 // (xfull / xfree). Grid: RSP 1 up to 132 blocks; 2: (columns / 64, batch); 4: the same twice, in
