@@ -15,6 +15,29 @@ struct Cfg {
   static constexpr int EX = RSP == 1 ? 128 * ZP : (RSP == 2 ? 32768 : 65536);
   static constexpr int SMEM = SL * TB + EX + 1024 + 1024;
 };
+// 16 contiguous bytes of Z columns g (a) and g + 8 (c) as parts of two A fragments.
+__device__ __forceinline__ void to_fragments(uint4 a, uint4 c, unsigned (&f0)[4],
+                                             unsigned (&f1)[4]) {
+  f0[0] = a.x;
+  f0[2] = a.y;
+  f1[0] = a.z;
+  f1[2] = a.w;
+  f0[1] = c.x;
+  f0[3] = c.y;
+  f1[1] = c.z;
+  f1[3] = c.w;
+}
+// Z <- (I - V T V^T) Z for every panel of 64 reflectors, the last first.
+//
+// 384 threads: warpgroup 2 is the producer, one thread of it streams the packed V and T tiles into
+// a ring of SL slots by bulk copies (mbarriers full / empty: the consumers arrive on empty once a
+// product that read the slot is complete); warpgroups 0 and 1 hold columns of Z as FP16 A
+// fragments zf[8][4] in 128 registers. A panel: W = Z^T V by the tiles of the own row blocks (FP32,
+// summed over the warpgroups that share the columns; RSP 2: through ex between two barriers 1 of
+// both warpgroups; RSP 4: also to the partner block by st.async on xfull, ex freed on xfree), W T,
+// then Z -= W V^T tile by tile. RSP 1: blocks are persistent and Z is staged in ex by the producer
+// (xfull / xfree). Grid: RSP 1 up to 132 blocks; 2: (columns / 64, batch); 4: the same twice, in
+// clusters of two.
 template <int RSP>
 __global__ __launch_bounds__(384, 1) void back_kernel(const uint8_t* __restrict__ Vp,
                                                       const __half* __restrict__ Zt,
@@ -114,14 +137,7 @@ __global__ __launch_bounds__(384, 1) void back_kernel(const uint8_t* __restrict_
           for (int qp = 0; qp < 2; qp++) {
             int off = 128 * i + 64 * qp;
             uint4 a = *(const uint4*)(zc + off), c = *(const uint4*)(zc + 8 * ZP + off);
-            zf[i][2 * qp][0] = a.x;
-            zf[i][2 * qp][2] = a.y;
-            zf[i][2 * qp + 1][0] = a.z;
-            zf[i][2 * qp + 1][2] = a.w;
-            zf[i][2 * qp][1] = c.x;
-            zf[i][2 * qp][3] = c.y;
-            zf[i][2 * qp + 1][1] = c.z;
-            zf[i][2 * qp + 1][3] = c.w;
+            to_fragments(a, c, zf[i][2 * qp], zf[i][2 * qp + 1]);
           }
         }
         asm volatile("bar.sync %0,128;" ::"r"(2 + wg) : "memory");
@@ -135,14 +151,7 @@ __global__ __launch_bounds__(384, 1) void back_kernel(const uint8_t* __restrict_
           for (int qp = 0; qp < 2; qp++) {
             int row = 64 * (RSP * i + rbase) + 32 * qp;
             uint4 a = *(const uint4*)(zc + row), c = *(const uint4*)(zc + 8 * (size_t)n + row);
-            zf[i][2 * qp][0] = a.x;
-            zf[i][2 * qp][2] = a.y;
-            zf[i][2 * qp + 1][0] = a.z;
-            zf[i][2 * qp + 1][2] = a.w;
-            zf[i][2 * qp][1] = c.x;
-            zf[i][2 * qp][3] = c.y;
-            zf[i][2 * qp + 1][1] = c.z;
-            zf[i][2 * qp + 1][3] = c.w;
+            to_fragments(a, c, zf[i][2 * qp], zf[i][2 * qp + 1]);
           }
         }
       }

@@ -6,12 +6,13 @@
 namespace crucible::eigh {
 namespace dc {
 
-// ---------------------------------------------------------------- deflation
-__device__ __forceinline__ unsigned okey(float f) {
+// A float as an unsigned that orders the same way.
+__device__ __forceinline__ unsigned ordered_key(float f) {
   unsigned u = __float_as_uint(f);
   return u ^ ((u >> 31) ? 0xffffffffu : 0x80000000u);
 }
-__device__ __forceinline__ u64 scan_excl(u64 v, u64* sh, u64& tot) {  // sh[33]
+// Sum of v over the threads before this one; tot: over all. sh holds 33. Contains three barriers.
+__device__ __forceinline__ u64 exclusive_scan(u64 v, u64* sh, u64& tot) {  // sh[33]
   int ln = threadIdx.x & 31, wp = threadIdx.x >> 5, nw = blockDim.x >> 5;
   u64 x = v;
   for (int o = 1; o < 32; o <<= 1) {
@@ -34,7 +35,8 @@ __device__ __forceinline__ u64 scan_excl(u64 v, u64* sh, u64& tot) {  // sh[33]
   tot = sh[32];
   return sh[wp] + x - v;
 }
-__device__ __forceinline__ void bitonic(u64* key, int P) {
+// Sorts P keys (a power of two) in shared memory. Begins and ends with a barrier.
+__device__ __forceinline__ void bitonic_sort(u64* key, int P) {
   for (int k = 2; k <= P; k <<= 1)
     for (int j = k >> 1; j > 0; j >>= 1) {
       __syncthreads();
@@ -50,14 +52,16 @@ __device__ __forceinline__ void bitonic(u64* key, int P) {
   __syncthreads();
 }
 
-// ---------------------------------------------------------------- rotate deflated columns in
-// place; copy re-entering parked columns into the current buffer
-__device__ __forceinline__ float2 ldz(const half* Z, long row, int n, int r, bool valid) {
+__device__ __forceinline__ float2 load_pair(const half* Z, long row, int n, int r, bool valid) {
   return valid ? __half22float2(*(const half2*)(Z + row * n + r)) : make_float2(0.f, 0.f);
 }
+// Applies the node's chains of plane rotations to the columns of Z, and copies parked columns that
+// enter again into the current buffer. Warp wp of nw takes 64 rows of a chain, PF links in flight:
+// (v, u) -> (c v + s u, c u - s v), v carried along the chain, its last value to the current
+// buffer.
 template <int PF>
-__device__ __forceinline__ void rot_body(const WS& w, const Node& nd, int n, int pa, int ncopy,
-                                         int nruns, int wp, int nw) {
+__device__ __forceinline__ void rotate_columns(const Workspace& w, const Node& nd, int n,
+                                               int parity, int ncopy, int nruns, int wp, int nw) {
   const int m = nd.end - nd.base, ln = threadIdx.x & 31, nch = (m + 63) / 64;
   for (int it = wp; it < nruns * nch; it += nw) {
     int run = it / nch, r = (it - run * nch) * 64 + 2 * ln;
@@ -65,12 +69,12 @@ __device__ __forceinline__ void rot_body(const WS& w, const Node& nd, int n, int
     int un = (nd.base + r) >> 3;
     auto ld = [&](int g) {
       bool v = ok && un >= ((g >> 12) & 255) && un <= ((g >> 20) & 255);
-      return ldz(w.Z[(g >> 11) & 1] + nd.base, nd.off + (g & 2047), n, r, v);
+      return load_pair(w.Z[(g >> 11) & 1] + nd.base, nd.off + (g & 2047), n, r, v);
     };
-    int p = w.heads[nd.off + run];
-    int sg = w.gslot[nd.off + p];
+    int p = w.run_heads[nd.off + run];
+    int sg = w.rotation_slot[nd.off + p];
     float2 v = ld(sg);
-    int nj = w.gnext[nd.off + p];
+    int nj = w.rotation_next[nd.off + p];
     while (nj >= 0) {  // prefetch window of PF links
       int sl[PF];
       float c[PF], s[PF];
@@ -79,12 +83,12 @@ __device__ __forceinline__ void rot_body(const WS& w, const Node& nd, int n, int
 #pragma unroll
       for (int i = 0; i < PF; i++) {
         if (nj >= 0) {
-          c[i] = w.gc[nd.off + p];
-          s[i] = w.gs[nd.off + p];
-          sl[i] = w.gslot[nd.off + nj];
+          c[i] = w.rotation_cos[nd.off + p];
+          s[i] = w.rotation_sin[nd.off + p];
+          sl[i] = w.rotation_slot[nd.off + nj];
           u[i] = ld(sl[i]);
           p = nj;
-          nj = w.gnext[nd.off + p];
+          nj = w.rotation_next[nd.off + p];
           cntl++;
         }
       }
@@ -99,28 +103,44 @@ __device__ __forceinline__ void rot_body(const WS& w, const Node& nd, int n, int
           sg = sl[i];
         }
     }
-    if (ok) *(half2*)(w.Z[pa] + (nd.off + (sg & 2047)) * n + nd.base + r) = __float22half2_rn(v);
+    if (ok)
+      *(half2*)(w.Z[parity] + (nd.off + (sg & 2047)) * n + nd.base + r) = __float22half2_rn(v);
   }
   for (int it = wp; it < ncopy; it += nw) {
-    int g = w.dl[nd.off + it];
+    int g = w.copies[nd.off + it];
     long ro = (nd.off + (g & 2047)) * n;
     for (int un = ((g >> 12) & 255) + ln; un <= ((g >> 20) & 255); un += 32)
-      *(uint4*)(w.Z[pa] + ro + 8 * un) = *(const uint4*)(w.Z[pa ^ 1] + ro + 8 * un);
+      *(uint4*)(w.Z[parity] + ro + 8 * un) = *(const uint4*)(w.Z[parity ^ 1] + ro + 8 * un);
   }
 }
-__global__ void __launch_bounds__(128) k_rotcopy(WS w, int n, int NL, int lw, int pa) {
-  Node nd = node(n, NL, lw, blockIdx.x);
-  int ncopy = w.cnt[nd.id * 8 + 3], nruns = w.cnt[nd.id * 8 + 4];
+// rotate_columns in a kernel of its own: grid nodes x any, four warps a block.
+__global__ void __launch_bounds__(128)
+    rotate_kernel(Workspace w, int n, int leaf_count, int lw, int parity) {
+  Node nd = node(n, leaf_count, lw, blockIdx.x);
+  int ncopy = w.counts[nd.id * 8 + 3], nruns = w.counts[nd.id * 8 + 4];
   if (ncopy + nruns == 0) return;
-  rot_body<8>(w, nd, n, pa, ncopy, nruns, blockIdx.y * 4 + (threadIdx.x >> 5), gridDim.y * 4);
+  rotate_columns<8>(w, nd, n, parity, ncopy, nruns, blockIdx.y * 4 + (threadIdx.x >> 5),
+                    gridDim.y * 4);
 }
-enum { FD = 1 << 20, FR = 1 << 21, FH = 1 << 22, FT = 1 << 23 };
+// State of a position in the sorted order: slot | type << 16 (1 top, 2 bottom) | halves it touches
+// << 18, and: deflated; rotated away (into the next of its chain); first of a chain; what a chain
+// ends in.
+enum { kDeflated = 1 << 20, kRotated = 1 << 21, kRunHead = 1 << 22, kRotationTarget = 1 << 23 };
+// Deflation of one merge, by LAPACK slaed2's tests with tol = 8 eps max(|d|, |z|): a small z
+// deflates alone; of two close poles one is rotated away. A block a node, E positions a thread,
+// blockDim.x * E a power of two >= the node's rows m. Shared memory, 44 bytes a position: sort key,
+// d, z, first and last row, rotation (c, s), state, list of kept positions, next link.
+// Poles are sorted; positions kept by the first test fall into runs with gaps of at most 2 tol, and
+// one thread walks each run, so runs are independent. Every phase that hands shared memory between
+// threads ends in a block barrier. Writes the compact poles, the halves' lists, the chains,
+// counts and rho; with `fused` it also applies the chains.
 template <int E>
-__global__ void __launch_bounds__(1024) k_deflate(WS w, int n, int NL, int lw, int pa, int fused) {
+__global__ void __launch_bounds__(1024)
+    deflate_kernel(Workspace w, int n, int leaf_count, int lw, int parity, int fused) {
   extern __shared__ __align__(16) char sm[];
   __shared__ u64 sh[33];
   __shared__ float red[33];
-  Node nd = node(n, NL, lw, blockIdx.x);
+  Node nd = node(n, leaf_count, lw, blockIdx.x);
   const int m = nd.end - nd.base, n1 = nd.mid - nd.base, P = blockDim.x * E, tid = threadIdx.x;
   u64* key = (u64*)sm;
   float *sd = (float*)(key + P), *sz = sd + P, *sf = sz + P, *sl = sf + P, *rc = sl + P,
@@ -131,18 +151,18 @@ __global__ void __launch_bounds__(1024) k_deflate(WS w, int n, int NL, int lw, i
   float mx = 0.f;
   for (int i = tid; i < P; i += blockDim.x) {
     if (i < m) {
-      float l = w.lam[nd.off + i],
-            z = i < n1 ? 0.70710678f * w.L[nd.off + i] : sg * w.F[nd.off + i];
+      float l = w.eigenvalue[nd.off + i],
+            z = i < n1 ? 0.70710678f * w.last_row[nd.off + i] : sg * w.first_row[nd.off + i];
       mx = fmaxf(mx, fmaxf(fabsf(l), fabsf(z)));
       rc[i] = l;
       rs[i] = z;
-      key[i] = ((u64)okey(l) << 32) | i;
+      key[i] = ((u64)ordered_key(l) << 32) | i;
     } else
       key[i] = ~0ull;
   }
   for (int o = 16; o; o >>= 1) mx = fmaxf(mx, __shfl_xor_sync(~0u, mx, o));
   if ((tid & 31) == 0) red[tid >> 5] = mx;
-  bitonic(key, P);
+  bitonic_sort(key, P);
   mx = 0.f;
   for (int i = 0; i < (int)(blockDim.x >> 5); i++) mx = fmaxf(mx, red[i]);
   const float tol = 8.f * 5.9604645e-8f * mx;
@@ -155,21 +175,21 @@ __global__ void __launch_bounds__(1024) k_deflate(WS w, int n, int NL, int lw, i
       float z = rs[i];
       sd[p] = rc[i];
       sz[p] = z;
-      sf[p] = i < n1 ? w.F[nd.off + i] : 0.f;
-      sl[p] = i < n1 ? 0.f : w.L[nd.off + i];
+      sf[p] = i < n1 ? w.first_row[nd.off + i] : 0.f;
+      sl[p] = i < n1 ? 0.f : w.last_row[nd.off + i];
       int ty = i < n1 ? 1 : 2;
       bool kp = rho * fabsf(z) > tol;
-      ss[p] = i | ty << 16 | ty << 18 | (kp ? 0 : FD);
+      ss[p] = i | ty << 16 | ty << 18 | (kp ? 0 : kDeflated);
       nx[p] = -1;
       v += kp;
     }
   }
-  u64 ex = scan_excl(v, sh, tot);
+  u64 ex = exclusive_scan(v, sh, tot);
   int nk = (int)tot;
 #pragma unroll
   for (int q = 0; q < E; q++) {
     int p = tid * E + q;
-    if (p < m && !(ss[p] & FD)) kl[ex++] = p;
+    if (p < m && !(ss[p] & kDeflated)) kl[ex++] = p;
   }
   __syncthreads();
   int hd[E];
@@ -218,8 +238,8 @@ __global__ void __launch_bounds__(1024) k_deflate(WS w, int n, int NL, int lw, i
           dn = dj * s * s + dn * c * c;
           sd[nj] = dn;
           int tp = (ss[pj] | ss[nj]) & (3 << 18);
-          ss[nj] |= tp | FT;
-          ss[pj] |= tp | FD | FR | (chained ? 0 : FH);
+          ss[nj] |= tp | kRotationTarget;
+          ss[pj] |= tp | kDeflated | kRotated | (chained ? 0 : kRunHead);
           chained = true;
         } else
           chained = false;
@@ -239,14 +259,14 @@ __global__ void __launch_bounds__(1024) k_deflate(WS w, int n, int NL, int lw, i
     if (p < m) {
       int f = ss[p];
       mt[q] = w.meta[nd.off + (f & 0xffff)];
-      if (f & FD)
-        v += (f & FR) && (f & FH) ? 1ull << 48 : 0ull;
+      if (f & kDeflated)
+        v += (f & kRotated) && (f & kRunHead) ? 1ull << 48 : 0ull;
       else
         v += 1ull + ((f >> 18) & 1 ? 1ull << 12 : 0ull) + ((f >> 19) & 1 ? 1ull << 24 : 0ull) +
-             (!(f & FT) && ((mt[q] >> 11) & 1) != pa ? 1ull << 36 : 0ull);
+             (!(f & kRotationTarget) && ((mt[q] >> 11) & 1) != parity ? 1ull << 36 : 0ull);
     }
   }
-  ex = scan_excl(v, sh, tot);
+  ex = exclusive_scan(v, sh, tot);
   const int full = (nd.base >> 3) << 12 | ((nd.end >> 3) - 1) << 20;
 #pragma unroll
   for (int q = 0; q < E; q++) {
@@ -254,53 +274,53 @@ __global__ void __launch_bounds__(1024) k_deflate(WS w, int n, int NL, int lw, i
     if (p < m) {
       int f = ss[p], slot = f & 0xffff, k = ex & 4095, kt = (ex >> 12) & 4095,
           kb = (ex >> 24) & 4095, kc = (ex >> 36) & 4095, kh = (ex >> 48) & 4095;
-      if (f & (FR | FT)) {
-        w.gslot[nd.off + p] = slot | mt[q];
-        w.gnext[nd.off + p] = nx[p];
+      if (f & (kRotated | kRotationTarget)) {
+        w.rotation_slot[nd.off + p] = slot | mt[q];
+        w.rotation_next[nd.off + p] = nx[p];
       }
-      if (f & FD) {
-        w.lam[nd.off + slot] = sd[p];
-        w.F[nd.off + slot] = sf[p];
-        w.L[nd.off + slot] = sl[p];
-        if (f & FR) {
-          w.gc[nd.off + p] = rc[p];
-          w.gs[nd.off + p] = rs[p];
+      if (f & kDeflated) {
+        w.eigenvalue[nd.off + slot] = sd[p];
+        w.first_row[nd.off + slot] = sf[p];
+        w.last_row[nd.off + slot] = sl[p];
+        if (f & kRotated) {
+          w.rotation_cos[nd.off + p] = rc[p];
+          w.rotation_sin[nd.off + p] = rs[p];
           w.meta[nd.off + slot] = (mt[q] & 2048) | full;
-          if (f & FH) {
-            w.heads[nd.off + kh] = p;
+          if (f & kRunHead) {
+            w.run_heads[nd.off + kh] = p;
             ex += 1ull << 48;
           }
         }
       } else {
-        int cm = slot | pa << 11 | ((f & FT) ? full : (mt[q] & ~4095));
-        if (!(f & FT) && ((mt[q] >> 11) & 1) != pa) {
-          w.dl[nd.off + kc] = slot | mt[q];
+        int cm = slot | parity << 11 | ((f & kRotationTarget) ? full : (mt[q] & ~4095));
+        if (!(f & kRotationTarget) && ((mt[q] >> 11) & 1) != parity) {
+          w.copies[nd.off + kc] = slot | mt[q];
           ex += 1ull << 36;
         }
-        w.cd[nd.off + k] = sd[p];
-        w.cz[nd.off + k] = sz[p];
-        w.cF[nd.off + k] = sf[p];
-        w.cL[nd.off + k] = sl[p];
-        w.cslot[nd.off + k] = cm;
+        w.pole[nd.off + k] = sd[p];
+        w.weight[nd.off + k] = sz[p];
+        w.pole_first_row[nd.off + k] = sf[p];
+        w.pole_last_row[nd.off + k] = sl[p];
+        w.pole_slot[nd.off + k] = cm;
         ex += 1;
         const float4 pk = make_float4(sd[p], sz[p], __int_as_float(cm), 0.f);
         if ((f >> 18) & 1) {
-          w.tp[nd.off + kt] = pk;
+          w.top_poles[nd.off + kt] = pk;
           ex += 1ull << 12;
         }
         if ((f >> 19) & 1) {
-          w.bp[nd.off + kb] = pk;
+          w.bottom_poles[nd.off + kb] = pk;
           ex += 1ull << 24;
         }
       }
     }
   }
-  if (tid < 5) w.cnt[nd.id * 8 + tid] = (tot >> (12 * tid)) & 4095;
+  if (tid < 5) w.counts[nd.id * 8 + tid] = (tot >> (12 * tid)) & 4095;
   if (tid == 5) w.rho[nd.id] = rho;
   int ncopy = (int)((tot >> 36) & 4095), nruns = (int)((tot >> 48) & 4095);
   if (fused && ncopy + nruns > 0) {
     __syncthreads();
-    rot_body<4>(w, nd, n, pa, ncopy, nruns, tid >> 5, blockDim.x >> 5);
+    rotate_columns<4>(w, nd, n, parity, ncopy, nruns, tid >> 5, blockDim.x >> 5);
   }
 }
 }  // namespace dc

@@ -6,18 +6,22 @@
 namespace crucible::eigh {
 namespace dc {
 
-// leaves, S lanes per leaf, each lane owns LEAF/S rows of Z; every lane keeps private d,e: no
-// synchronisation at all
+// Eigenvalues and vectors of every leaf of T (m <= LEAF rows; its end entries reduced by |e| of the
+// cuts), by implicit QL as in Golub & Van Loan 8.3. Grid: ceil(total / (32 / S)) warps; S lanes a
+// leaf. Shared memory, lane by lane (stride 32): d, e and R = LEAF / S rows of Z of the lane. Every
+// lane runs the scalar recurrence on its own copy of d and e, so nothing is synchronised. At most
+// 60 sweeps an eigenvalue. Writes eigenvalues, first and last rows, meta, and Z in FP16.
 template <int LEAF, int S>
-__global__ void __launch_bounds__(32) k_leaf2(WS w, int n, int NL, int total, half* Z) {
+__global__ void __launch_bounds__(32)
+    leaf_kernel(Workspace w, int n, int leaf_count, int total, half* Z) {
   constexpr int R = LEAF / S;
   extern __shared__ __align__(16) char sm[];
   float *D = (float*)sm + threadIdx.x, *E = D + 32 * LEAF, *z = E + 32 * LEAF;
   long leaf = (long)blockIdx.x * (32 / S) + threadIdx.x / S;
   const int sub = threadIdx.x % S, r0 = sub * R;
   if (leaf >= total) return;
-  int b = leaf / NL, q = leaf - (long)b * NL, base = bnd(q, n, NL), end = bnd(q + 1, n, NL),
-      m = end - base;
+  int b = leaf / leaf_count, q = leaf - (long)b * leaf_count, base = boundary(q, n, leaf_count),
+      end = boundary(q + 1, n, leaf_count), m = end - base;
   const float *d = w.d + (long)b * n + base, *e = w.e + (long)b * (n - 1) + base;
   for (int i = 0; i < m; i++) {
     float v = d[i];
@@ -91,11 +95,11 @@ __global__ void __launch_bounds__(32) k_leaf2(WS w, int n, int NL, int total, ha
   long off = (long)b * n + base;
   for (int c = 0; c < m; c++) {
     if (sub == 0) {
-      w.lam[off + c] = D[c * 32];
+      w.eigenvalue[off + c] = D[c * 32];
       w.meta[off + c] = (base >> 3) << 12 | ((end >> 3) - 1) << 20;
-      w.F[off + c] = z[(c * R) * 32];
+      w.first_row[off + c] = z[(c * R) * 32];
     }
-    if (r0 <= m - 1 && m - 1 < r0 + R) w.L[off + c] = z[(c * R + m - 1 - r0) * 32];
+    if (r0 <= m - 1 && m - 1 < r0 + R) w.last_row[off + c] = z[(c * R + m - 1 - r0) * 32];
     half* o = Z + (off + c) * n + base + r0;
     if (r0 < m) {
 #pragma unroll

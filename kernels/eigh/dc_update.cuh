@@ -1,6 +1,6 @@
 // dc_update.cuh: Z <- Z U per node: U is generated in registers from the roots, never stored.
 //
-// k_gemm here: mma.sync, halves up to 64 rows. dc_update_wgmma.cuh has the larger nodes.
+// update_mma_kernel here: mma.sync, halves up to 64 rows. dc_update_wgmma.cuh has larger nodes.
 #pragma once
 
 #include "dc_secular.cuh"
@@ -8,14 +8,13 @@
 namespace crucible::eigh {
 namespace dc {
 
-// ---------------------------------------------------------------- Z update: C[j][r] = sum_i w_ij
-// Zt[i][r], w generated in registers
-__device__ __forceinline__ void cpa16(void* s, const void* g, bool ok) {
+// 16 bytes from global to shared memory in the background, zeros where not ok.
+__device__ __forceinline__ void copy_16_async(void* s, const void* g, bool ok) {
   unsigned a = (unsigned)__cvta_generic_to_shared(s);
   int sz = ok ? 16 : 0;
   asm volatile("cp.async.cg.shared.global [%0],[%1],16,%2;" ::"r"(a), "l"(g), "r"(sz));
 }
-__device__ __forceinline__ unsigned h2(float a, float b) {
+__device__ __forceinline__ unsigned pack_halves(float a, float b) {
   half2 h = __floats2half2_rn(a, b);
   return *(unsigned*)&h;
 }
@@ -37,15 +36,21 @@ __device__ __forceinline__ void transpose_quad(int t4, unsigned& v0, unsigned& v
   exchange(t4 & 2, 2, v0, v2);
   exchange(t4 & 2, 2, v1, v3);
 }
+// New columns C[j][r] = sum_i u_ij Z[i][r] of one half of a node: u_ij = z_i / ((d_i - x_j) norm_j)
+// goes straight from pole i and root j into A fragments. Grid: node, then half, column tile of
+// 32 WJ, row tile of 8 NR; a warp takes 32 columns j. Shared memory: a ring of ST stages of 32 rows
+// i by 8 NR entries of Z (cp.async, gathered by slot; the wait and the barrier of a step publish
+// its stage and free the one before), and the poles with their slots. FP32 sums, rounded once.
 template <int NR, int WJ>
 __global__ void __launch_bounds__(32 * WJ)
-    k_gemm(WS w, int n, int NL, int lw, int njt, int ny, const half* A, half* B) {
+    update_mma_kernel(Workspace w, int n, int leaf_count, int lw, int njt, int ny, const half* A,
+                      half* B) {
   extern __shared__ __align__(16) char sm[];
   constexpr int PT = 8 * NR + 8, NT = 32 * WJ, ST = 3;
   const int bx = blockIdx.x / ny, y = blockIdx.x - bx * ny;
-  Node nd = node(n, NL, lw, bx);
+  Node nd = node(n, leaf_count, lw, bx);
   const int hb = y & 1, jt = (y >> 1) % njt, rt = (y >> 1) / njt;
-  const int k = w.cnt[nd.id * 8], kl = w.cnt[nd.id * 8 + 1 + hb], j0 = jt * 32 * WJ;
+  const int k = w.counts[nd.id * 8], kl = w.counts[nd.id * 8 + 1 + hb], j0 = jt * 32 * WJ;
   const int rows = hb ? nd.end - nd.mid : nd.mid - nd.base, rb = hb ? nd.mid - nd.base : 0,
             r0 = rt * 8 * NR;
   if (j0 >= k || r0 >= rows) return;
@@ -54,7 +59,7 @@ __global__ void __launch_bounds__(32 * WJ)
   half* bs = (half*)sm;
   float2* pz = (float2*)(bs + ST * 32 * PT);
   int* ps = (int*)(pz + KP + 16);
-  const float4* lst = hb ? w.bp : w.tp;
+  const float4* lst = hb ? w.bottom_poles : w.top_poles;
   for (int i = tid; i < KP; i += NT) {
     float2 v = make_float2(1e30f, 0.f);
     int s = 255 << 12;
@@ -73,7 +78,7 @@ __global__ void __launch_bounds__(32 * WJ)
   for (int i = 0; i < 4; i++) {
     int j = jw + 8 * i;
     float4 v = make_float4(0.f, -1e20f, 1.f, 0.f);
-    if (j < k) v = w.rp[nd.off + j];
+    if (j < k) v = w.roots[nd.off + j];
     dof[i] = v.x;
     inm[i] = v.z;
     ct[i] = -v.y * v.z;
@@ -95,8 +100,8 @@ __global__ void __launch_bounds__(32 * WJ)
       int kk = c / NR, ch = c - kk * NR, i = kt * 32 + kk;
       int g = ps[i], un = u0 + ch;
       bool ok = r0 + 8 * ch < rows && un >= ((g >> 12) & 255) && un <= ((g >> 20) & 255);
-      cpa16(bs + st * 32 * PT + kk * PT + 8 * ch,
-            az + (long)(ok ? g & 2047 : 0) * n + (ok ? 8 * ch : 0), ok);
+      copy_16_async(bs + st * 32 * PT + kk * PT + 8 * ch,
+                    az + (long)(ok ? g & 2047 : 0) * n + (ok ? 8 * ch : 0), ok);
     }
   };
   const int NK = KP / 32;
@@ -104,16 +109,17 @@ __global__ void __launch_bounds__(32 * WJ)
       [&](int q,
           unsigned(
               &f)[2][4]) {  // w_ij = z_i / ((d_i-d_o)*nrm - tau*nrm) straight into the A fragment
-        const float4 pa = *(const float4*)(pz + q * 16 + 2 * t4),
+        const float4 parity = *(const float4*)(pz + q * 16 + 2 * t4),
                      pb = *(const float4*)(pz + q * 16 + 2 * t4 + 8);
 #pragma unroll
         for (int a = 0; a < 2; a++)
 #pragma unroll
           for (int h = 0; h < 2; h++) {
             float o = dof[2 * a + h], c = ct[2 * a + h], nm = inm[2 * a + h];
-            f[a][h] = h2(pa.y * rcpf(fmaf(pa.x - o, nm, c)), pa.w * rcpf(fmaf(pa.z - o, nm, c)));
-            f[a][h + 2] =
-                h2(pb.y * rcpf(fmaf(pb.x - o, nm, c)), pb.w * rcpf(fmaf(pb.z - o, nm, c)));
+            f[a][h] = pack_halves(parity.y * reciprocal_f32(fmaf(parity.x - o, nm, c)),
+                                  parity.w * reciprocal_f32(fmaf(parity.z - o, nm, c)));
+            f[a][h + 2] = pack_halves(pb.y * reciprocal_f32(fmaf(pb.x - o, nm, c)),
+                                      pb.w * reciprocal_f32(fmaf(pb.z - o, nm, c)));
           }
       };
   unsigned af[2][4], an[2][4];
@@ -170,10 +176,10 @@ __global__ void __launch_bounds__(32 * WJ)
 #pragma unroll
         for (int f = 0; f < NR; f += 4) {  // 4x4 transpose inside each quad: lane t4 ends with the
                                            // 8 columns of fragment f+t4
-          unsigned v0 = h2(acc[a][f][2 * h], acc[a][f][2 * h + 1]),
-                   v1 = h2(acc[a][f + 1][2 * h], acc[a][f + 1][2 * h + 1]);
-          unsigned v2 = h2(acc[a][f + 2][2 * h], acc[a][f + 2][2 * h + 1]),
-                   v3 = h2(acc[a][f + 3][2 * h], acc[a][f + 3][2 * h + 1]);
+          unsigned v0 = pack_halves(acc[a][f][2 * h], acc[a][f][2 * h + 1]),
+                   v1 = pack_halves(acc[a][f + 1][2 * h], acc[a][f + 1][2 * h + 1]);
+          unsigned v2 = pack_halves(acc[a][f + 2][2 * h], acc[a][f + 2][2 * h + 1]),
+                   v3 = pack_halves(acc[a][f + 3][2 * h], acc[a][f + 3][2 * h + 1]);
           transpose_quad(t4, v0, v1, v2, v3);
           int r = 8 * (f + t4);
           if (ok && r0 + r < rows) *(uint4*)(oz + ro + r) = make_uint4(v0, v1, v2, v3);
@@ -183,7 +189,8 @@ __global__ void __launch_bounds__(32 * WJ)
         for (int f = 0; f < NR; f++) {
           int r = 8 * f;
           if (ok && r0 + r < rows)
-            *(unsigned*)(oz + ro + r + 2 * t4) = h2(acc[a][f][2 * h], acc[a][f][2 * h + 1]);
+            *(unsigned*)(oz + ro + r + 2 * t4) =
+                pack_halves(acc[a][f][2 * h], acc[a][f][2 * h + 1]);
         }
       }
     }

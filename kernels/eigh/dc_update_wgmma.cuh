@@ -7,19 +7,25 @@
 namespace crucible::eigh {
 namespace dc {
 
-// Z update with wgmma: A (= W^T, generated in registers) m64 x k16, B (= gathered rows of Zt) k16 x
-// N from shared, MN-major, 128B swizzle
+// As update_mma_kernel of dc_update.cuh, for 64 columns by N rows a warpgroup, both halves of the
+// node one after the other: A (= U^T, made in registers) m64 x k16, B (= gathered rows of Z) k16 by
+// N in shared memory, MN-major, 128-byte swizzle. Shared memory: kPipelineStages stages of 32 rows
+// i, then the poles and slots of both halves. A step: wait for its stage (cp.async, then the proxy
+// fence, then the block barrier, which also says that everyone is done with the stage refilled
+// next), two products, and the next fragments of A meanwhile; those alternate between two named
+// arrays because ptxas serialises products whose registers are written (C7513).
 constexpr int kPipelineStages = 3;
 template <int N>
 __global__ void __launch_bounds__(128, N == 256 ? 2 : 4)
-    k_gemmw(WS w, int n, int NL, int lw, int njt, int ny, const half* A, half* B) {
+    update_wgmma_kernel(Workspace w, int n, int leaf_count, int lw, int njt, int ny, const half* A,
+                        half* B) {
   extern __shared__ __align__(16) char sm0[];
   constexpr int ST = kPipelineStages, SB = 32 * N * 2, CH = N / 8, KI = 32 * CH / 128;
   char* sm = (char*)(((uintptr_t)sm0 + 1023) & ~(uintptr_t)1023);
   const int bx = blockIdx.x / ny, y = blockIdx.x - bx * ny;
-  Node nd = node(n, NL, lw, bx);
+  Node nd = node(n, leaf_count, lw, bx);
   const int jt = y % njt, rt = y / njt;
-  const int k = w.cnt[nd.id * 8], kl0 = w.cnt[nd.id * 8 + 1], kl1 = w.cnt[nd.id * 8 + 2],
+  const int k = w.counts[nd.id * 8], kl0 = w.counts[nd.id * 8 + 1], kl1 = w.counts[nd.id * 8 + 2],
             j0 = jt * 64, r0 = rt * N;
   if (j0 >= k) return;
   const int KP0 = (kl0 + 31) / 32 * 32, KP1 = (kl1 + 31) / 32 * 32, tid = threadIdx.x,
@@ -32,7 +38,7 @@ __global__ void __launch_bounds__(128, N == 256 ? 2 : 4)
     bool h = i >= KP0;
     int q = h ? i - KP0 : i;
     if (q < (h ? kl1 : kl0)) {
-      float4 c = (h ? w.bp : w.tp)[nd.off + q];
+      float4 c = (h ? w.bottom_poles : w.top_poles)[nd.off + q];
       v = make_float2(c.x, c.y);
       s = __float_as_int(c.z);
     }
@@ -46,7 +52,7 @@ __global__ void __launch_bounds__(128, N == 256 ? 2 : 4)
   for (int i = 0; i < 2; i++) {
     int j = jw + 8 * i;
     float4 v = make_float4(0.f, -1e20f, 1.f, 0.f);
-    if (j < k) v = w.rp[nd.off + j];
+    if (j < k) v = w.roots[nd.off + j];
     dof[i] = v.x;
     inm[i] = v.z;
     ct[i] = -v.y * v.z;
@@ -85,13 +91,15 @@ __global__ void __launch_bounds__(128, N == 256 ? 2 : 4)
     }
   };
   auto gen = [&](int q, unsigned(&f)[4]) {
-    const float4 pa = *(const float4*)(pzh + q * 16 + 2 * t4),
+    const float4 parity = *(const float4*)(pzh + q * 16 + 2 * t4),
                  pb = *(const float4*)(pzh + q * 16 + 2 * t4 + 8);
 #pragma unroll
     for (int h = 0; h < 2; h++) {
       float o = dof[h], c = ct[h], nm = inm[h];
-      f[h] = h2(pa.y * rcpf(fmaf(pa.x - o, nm, c)), pa.w * rcpf(fmaf(pa.z - o, nm, c)));
-      f[h + 2] = h2(pb.y * rcpf(fmaf(pb.x - o, nm, c)), pb.w * rcpf(fmaf(pb.z - o, nm, c)));
+      f[h] = pack_halves(parity.y * reciprocal_f32(fmaf(parity.x - o, nm, c)),
+                         parity.w * reciprocal_f32(fmaf(parity.z - o, nm, c)));
+      f[h + 2] = pack_halves(pb.y * reciprocal_f32(fmaf(pb.x - o, nm, c)),
+                             pb.w * reciprocal_f32(fmaf(pb.z - o, nm, c)));
     }
   };
   float acc[N / 2];
@@ -147,10 +155,10 @@ __global__ void __launch_bounds__(128, N == 256 ? 2 : 4)
       bool ok = jw + 8 * h < k;
 #pragma unroll
       for (int f = 0; f < N / 8; f += 4) {
-        unsigned v0 = h2(acc[4 * f + 2 * h], acc[4 * f + 2 * h + 1]),
-                 v1 = h2(acc[4 * f + 4 + 2 * h], acc[4 * f + 5 + 2 * h]);
-        unsigned v2 = h2(acc[4 * f + 8 + 2 * h], acc[4 * f + 9 + 2 * h]),
-                 v3 = h2(acc[4 * f + 12 + 2 * h], acc[4 * f + 13 + 2 * h]);
+        unsigned v0 = pack_halves(acc[4 * f + 2 * h], acc[4 * f + 2 * h + 1]),
+                 v1 = pack_halves(acc[4 * f + 4 + 2 * h], acc[4 * f + 5 + 2 * h]);
+        unsigned v2 = pack_halves(acc[4 * f + 8 + 2 * h], acc[4 * f + 9 + 2 * h]),
+                 v3 = pack_halves(acc[4 * f + 12 + 2 * h], acc[4 * f + 13 + 2 * h]);
         transpose_quad(t4, v0, v1, v2, v3);
         int r = 8 * (f + t4);
         if (ok && r < rw) *(uint4*)(oz + js[h] + r) = make_uint4(v0, v1, v2, v3);

@@ -17,11 +17,18 @@ constexpr int kUnrollFirst = 2, kUnrollSecond = 4;
 constexpr int kPanelBuffer = (kPanel + 1) * kOrder;  // a panel's columns and the one behind it
 // A tail this short (against max|A| >= 0.5) is FP32 noise: the column counts as reduced.
 constexpr float kTailSquared = 3.6e-15f;
-// Shared memory map, byte offsets.
-constexpr int oU = kResidentTiles * 512, oXS = oU + kTiles * 1024, oPOV = oXS + kTiles * 64;
-constexpr int oRB = oPOV + kCold * 8 * 64, oRA = oRB + 4096, oRED = oRA + 2048, oVAV = oRED + 64;
-constexpr int oSC = oVAV + 256, oCF = oSC + 64, oY1X = oCF + 256, oY1S = oY1X + 64;
-constexpr int oMB = oY1S + 16, kSharedBytes = oMB + 32;
+// Shared memory map, byte offsets. Written in / read in (steps of pair_steps.cuh; U is the update
+// after a panel; * by the peer's st_async): tiles U / 2, U; panel 3 / 2, 3, U; x 1 / 2; column sums
+// 2 / 3; kPeerProduct *2 / 3; kPeerColdProduct *3 / 3, and before that the dots of step 2; tail
+// sums 1 / 2; quadratic sums 2 and *2 / 3; scalars 1, 2 / 2, 3; coefficients 2 / 3; kPeerPivotSums
+// and kPeerPivot *2 / 3. What the peer writes in step 2 is doubled by column parity.
+constexpr int kPanelAt = kResidentTiles * 512, kXAt = kPanelAt + kTiles * 1024,
+              kColumnSums = kXAt + kTiles * 64;
+constexpr int kPeerProduct = kColumnSums + kCold * 8 * 64, kPeerColdProduct = kPeerProduct + 4096,
+              kTailSums = kPeerColdProduct + 2048, kQuadraticSums = kTailSums + 64;
+constexpr int kScalars = kQuadraticSums + 256, kCoefficients = kScalars + 64,
+              kPeerPivotSums = kCoefficients + 256, kPeerPivot = kPeerPivotSums + 64;
+constexpr int kBarriers = kPeerPivot + 16, kSharedBytes = kBarriers + 32;
 static_assert(kSharedBytes <= 232448, "shared memory");
 
 extern __shared__ __align__(128) char sm[];
@@ -46,39 +53,47 @@ struct Arguments {
 };
 
 using Output = ReductionOutput<Arguments, kPanel>;
-// A thread's two rows: current column entries and diagonal entries; c: rank in the pair.
+// A thread's two rows: current column entries and diagonal entries; c: rank in the pair; peer:
+// address of the peer's shared memory; and the pair's buffers.
 struct State {
-  float av[2], dg[2];
+  float entry[2], diagonal_entry[2];
   int tid, c;
   uint32_t peer;
-  const uint4* gt;
-  __half* pb;
+  const uint4* cold_tiles;
+  __half* panel_columns;
 };
-#define SEC                                                                                        \
-  CRUCIBLE_OPAQUE_INT(tid_, s.tid);                                                                \
-  const int lane = tid_ & 31, w = tid_ >> 5, g = lane >> 2, q = lane & 3, rIa = w + 16 * (q >> 1), \
-            ra = rIa * 16 + (q & 1) * 8 + g;                                                       \
-  (void)lane;                                                                                      \
-  (void)w;                                                                                         \
-  (void)g;                                                                                         \
-  (void)q;                                                                                         \
-  (void)rIa;                                                                                       \
-  (void)ra
-#define UBA (sm + oU + rIa * 1024 + (q & 1) * 128 + ((g ^ (2 * q)) << 4))
-#define XSTA (sm + oXS + rIa * 64 + (((ra & 7) >> 1) * 4 + ((ra >> 3) & 1) * 2 + (ra & 1)) * 2)
+
+// Where the thread is, made anew in each step: warp; g, q: lane / 4 and lane % 4, its place in mma
+// fragments; row, block_row: the first of the two rows it owns; the other is 512 on.
+#define THREAD_PLACE                                                                  \
+  CRUCIBLE_OPAQUE_INT(tid_, s.tid);                                                   \
+  const int lane = tid_ & 31, warp = tid_ >> 5, g = lane >> 2, q = lane & 3,          \
+            block_row = warp + 16 * (q >> 1), row = block_row * 16 + (q & 1) * 8 + g; \
+  (void)lane;                                                                         \
+  (void)warp;                                                                         \
+  (void)g;                                                                            \
+  (void)q;                                                                            \
+  (void)block_row;                                                                    \
+  (void)row
+// In shared memory: the first row of V (W is 512 bytes on), and of x.
+#define PANEL_ROW (sm + kPanelAt + block_row * 1024 + (q & 1) * 128 + ((g ^ (2 * q)) << 4))
+#define X_SLOT \
+  (sm + kXAt + block_row * 64 + (((row & 7) >> 1) * 4 + ((row >> 3) & 1) * 2 + (row & 1)) * 2)
 // The column at hand.
 struct Column {
   int j, i, panel;  // column, its place in the panel that starts at column `panel`
-  int next_tile;    // block column of j + 1
+  int next_block;   // block column of j + 1
   uint32_t memory;  // address of shared memory
   bool cold;        // block columns in L2 still count
-  __device__ __forceinline__ uint32_t first_barrier() const { return memory + oMB + (j & 1) * 8; }
-  __device__ __forceinline__ uint32_t second_barrier() const { return memory + oMB + 16; }
+  __device__ __forceinline__ uint32_t first_barrier() const {
+    return memory + kBarriers + (j & 1) * 8;
+  }
+  __device__ __forceinline__ uint32_t second_barrier() const { return memory + kBarriers + 16; }
 };
 // The buffer of the panel that starts at column `panel`; the next one goes to the other buffer, so
 // that a peer that runs ahead never overwrites a column that is still being read.
 __device__ __forceinline__ __half* panel_buffer(const State& s, int panel) {
-  return s.pb + ((panel >> 4) & 1) * kPanelBuffer;
+  return s.panel_columns + ((panel >> 4) & 1) * kPanelBuffer;
 }
 
 __device__ __forceinline__ float sum8(const float* p) {
@@ -86,8 +101,9 @@ __device__ __forceinline__ float sum8(const float* p) {
   return ((a.x + a.y) + (a.z + a.w)) + ((b.x + b.y) + (b.z + b.w));
 }
 __device__ __forceinline__ float sum16(const float* p) { return sum8(p) + sum8(p + 8); }
-__device__ __forceinline__ void put_pb(__half* pb, int I, int g, int q, const uint32_t* f) {
-  __half* p = pb + (2 * q) * kOrder + I * 16 + g;
+__device__ __forceinline__ void put_columns(__half* panel_columns, int I, int g, int q,
+                                            const uint32_t* f) {
+  __half* p = panel_columns + (2 * q) * kOrder + I * 16 + g;
 #pragma unroll
   for (int k = 0; k < 4; k++) {
     __half2 h = *(const __half2*)&f[k];
@@ -97,12 +113,12 @@ __device__ __forceinline__ void put_pb(__half* pb, int I, int g, int q, const ui
   }
 }
 // Tile (I, J) of the next panel's block column J0, and the first column of the one after it.
-__device__ __forceinline__ void publish(__half* pb, int I, int J, int J0, int g, int q,
-                                        const uint32_t* f) {
-  if (J == J0) put_pb(pb, I, g, q, f);
-  if (J == J0 + 1 && q == 0) {
-    pb[16 * kOrder + I * 16 + g] = ((const __half2*)&f[0])->x;
-    pb[16 * kOrder + I * 16 + g + 8] = ((const __half2*)&f[1])->x;
+__device__ __forceinline__ void publish(__half* panel_columns, int I, int J, int first_block, int g,
+                                        int q, const uint32_t* f) {
+  if (J == first_block) put_columns(panel_columns, I, g, q, f);
+  if (J == first_block + 1 && q == 0) {
+    panel_columns[16 * kOrder + I * 16 + g] = ((const __half2*)&f[0])->x;
+    panel_columns[16 * kOrder + I * 16 + g + 8] = ((const __half2*)&f[1])->x;
   }
 }
 }  // namespace crucible::eigh::pair

@@ -12,56 +12,56 @@ namespace crucible::eigh::pair {
 // Step 1: x and the partial norm to shared memory; announces what the peer will send.
 template <bool kFirst>
 __device__ __forceinline__ void publish_column(const State& s, const Column& c) {
-  constexpr int S0 = kFirst ? 0 : 1;
-  const int j = c.j, i = c.i, J1 = c.next_tile, par = j & 1;
-  (void)i;
-  (void)par;
-  const int p0 = c.panel;
-  const bool useA = c.cold;
-  const uint32_t mbB = c.first_barrier(), mbA = c.second_barrier();
-  SEC;
-  const bool active = kFirst || w + 48 >= J1;
+  constexpr int kFirstRow = kFirst ? 0 : 1;
+  const int j = c.j, next_block = c.next_block, parity = j & 1;
+  const int panel_start = c.panel;
+  const bool cold = c.cold;
+  const uint32_t exchange_barrier = c.first_barrier(), cold_barrier = c.second_barrier();
+  THREAD_PLACE;
+  const bool active = kFirst || warp + 48 >= next_block;
   if (active) {
-    float sg = 0;
+    float tail = 0;
 #pragma unroll
-    for (int k = S0; k < 2; k++) {
-      const int r = ra + 512 * k;
-      const float xv = r > j ? s.av[k] : 0.f;
-      if (r > j + 1) sg = fmaf(xv, xv, sg);
-      if (r >= p0) store_x(XSTA + 2048 * k, xv);
+    for (int k = kFirstRow; k < 2; k++) {
+      const int r = row + 512 * k;
+      const float x_entry = r > j ? s.entry[k] : 0.f;
+      if (r > j + 1) tail = fmaf(x_entry, x_entry, tail);
+      if (r >= panel_start) store_x(X_SLOT + 2048 * k, x_entry);
       if (r == j + 1) {
-        floats(oSC)[0] = xv;
-        floats(oSC)[8 + par] = s.dg[k];
+        floats(kScalars)[kAlpha] = x_entry;
+        floats(kScalars)[kPivotDiagonal + parity] = s.diagonal_entry[k];
       }
     }
-    sg = warp_sum(sg);
-    if (lane == 0) floats(oRED)[w] = sg;
+    tail = warp_sum(tail);
+    if (lane == 0) floats(kTailSums)[warp] = tail;
   } else if (lane == 0)
-    floats(oRED)[w] = 0;
+    floats(kTailSums)[warp] = 0;
   if (tid_ == 0) {
-    const int na = kFirst ? 16 : min(16, kTiles - J1);
-    expect_bytes(mbB, na * 132 + 4 + ((useA) ? 32 : 0));
-    if (useA) expect_bytes(mbA, 2048);
+    const int na = kFirst ? 16 : min(16, kTiles - next_block);
+    expect_bytes(exchange_barrier, na * 132 + 4 + (cold ? 32 : 0));
+    if (cold) expect_bytes(cold_barrier, 2048);
   }
 }
 
 // Step 2, first part: V^T x (even warps) and W^T x (odd warps); warps 0 and 1 make the reflector's
-// scalars and the coefficients of the panel's corrections from them.
+// scalars and the coefficients of the panel's corrections from them. Partial barriers 1 (even
+// warps) and 2 (odd), 256 threads each: seven arrive, warp 0 or 1 waits. One phase a column, two
+// block barriers between two of them. The dots lie where the peer's second exchange of this column
+// lands; the peer sends that after it has the first one, which warps 0 and 1 send after reading
+// them.
 __device__ __forceinline__ void dots_and_scalars(const State& s, const Column& c,
                                                  const Output& out) {
-  const int j = c.j, i = c.i, J1 = c.next_tile, par = j & 1;
-  const uint32_t smb = c.memory;
-  (void)i;
-  (void)par;
-  SEC;
-  const uint32_t xs = smb + oXS + (g & 1) * 32 + q * 8;
-  const int lb = w & 1, kq = w >> 1;
+  const int j = c.j, i = c.i, next_block = c.next_block;
+  const uint32_t memory = c.memory;
+  THREAD_PLACE;
+  const uint32_t xs = memory + kXAt + (g & 1) * 32 + q * 8;
+  const int of_w = warp & 1, share = warp >> 1;
   float acc[4][4];
 #pragma unroll
   for (int k = 0; k < 16; k++) acc[k >> 2][k & 3] = 0.f;
   if (i > 0) {
-    const uint32_t ua = smb + oU + lb * 512;
-    int I = J1 + kq;
+    const uint32_t ua = memory + kPanelAt + of_w * 512;
+    int I = next_block + share;
 #pragma unroll 1
     for (; I + 24 < kTiles; I += 32) {
       uint32_t f[4][4];
@@ -82,257 +82,270 @@ __device__ __forceinline__ void dots_and_scalars(const State& s, const Column& c
       mma(acc[0], f, xb.x, xb.y);
     }
   }
-  float h0 = (q & 1) ? (acc[0][2] + acc[1][2]) + (acc[2][2] + acc[3][2])
-                     : (acc[0][0] + acc[1][0]) + (acc[2][0] + acc[3][0]);
-  float l0 = (q & 1) ? (acc[0][3] + acc[1][3]) + (acc[2][3] + acc[3][3])
-                     : (acc[0][1] + acc[1][1]) + (acc[2][1] + acc[3][1]);
-  h0 = join_x(h0, l0);
-  float* dp = floats(oRA) + lb * 128 + g + 8 * (q & 1);
-  if (kq > 0) {
-    if (q < 2) dp[(kq - 1) * 16] = h0;
-    if (lb)
+  float high = (q & 1) ? (acc[0][2] + acc[1][2]) + (acc[2][2] + acc[3][2])
+                       : (acc[0][0] + acc[1][0]) + (acc[2][0] + acc[3][0]);
+  float low = (q & 1) ? (acc[0][3] + acc[1][3]) + (acc[2][3] + acc[3][3])
+                      : (acc[0][1] + acc[1][1]) + (acc[2][1] + acc[3][1]);
+  high = join_x(high, low);
+  float* dots = floats(kPeerColdProduct) + of_w * 128 + g + 8 * (q & 1);
+  if (share > 0) {
+    if (q < 2) dots[(share - 1) * 16] = high;
+    if (of_w)
       partial_arrive<2, 256>();
     else
       partial_arrive<1, 256>();
   } else {
-    const float al = floats(oSC)[0], sg = sum16(floats(oRED));
-    float s2 = fmaf(al, al, sg), nr = s2 * fast_rsqrt(s2), be = -copysignf(nr, al),
-          ti = -fast_reciprocal(be), inv = fast_reciprocal(al - be);
-    if (!(sg > kTailSquared)) {
-      be = al;
-      ti = 0;
-      inv = 0;
+    const float alpha = floats(kScalars)[kAlpha], tail = sum16(floats(kTailSums));
+    float square = fmaf(alpha, alpha, tail), norm = square * fast_rsqrt(square),
+          beta = -copysignf(norm, alpha), scaled_tau = -fast_reciprocal(beta),
+          inverse = fast_reciprocal(alpha - beta);
+    if (!(tail > kTailSquared)) {
+      beta = alpha;
+      scaled_tau = 0;
+      inverse = 0;
     }
     if (tid_ == 0) {
-      floats(oSC)[4] = be;
-      floats(oSC)[5] = ti;
-      floats(oSC)[6] = inv;
-      if (s.c == 0) out.reflector_scale(j, ti == 0.f ? 0.f : 1.f - al / be);
+      floats(kScalars)[kBeta] = beta;
+      floats(kScalars)[kScaledTau] = scaled_tau;
+      floats(kScalars)[kInverse] = inverse;
+      if (s.c == 0) out.reflector_scale(j, scaled_tau == 0.f ? 0.f : 1.f - alpha / beta);
     }
-    if (lb)
+    if (of_w)
       partial_wait<2, 256>();
     else
       partial_wait<1, 256>();
-    h0 += ((dp[0] + dp[16]) + (dp[32] + dp[48])) + ((dp[64] + dp[80]) + dp[96]);
+    high += ((dots[0] + dots[16]) + (dots[32] + dots[48])) + ((dots[64] + dots[80]) + dots[96]);
     if (q < 2) {
-      const int l = g + 8 * q, b3 = ((j + 1) >> 3) & 1;
+      const int l = g + 8 * q, column_half = ((j + 1) >> 3) & 1;
       __half d =
-          *(const __half*)(sm + oU + J1 * 1024 + w * 512 + (b3 + 2 * q) * 128 +
-                           ((((j + 1) & 7) ^ (2 * (2 * ((J1 >> 4) & 1) + b3))) << 4) + g * 2);
-      float cc = h0 - be * __half2float(d);
+          *(const __half*)(sm + kPanelAt + next_block * 1024 + warp * 512 +
+                           (column_half + 2 * q) * 128 +
+                           ((((j + 1) & 7) ^ (2 * (2 * ((next_block >> 4) & 1) + column_half)))
+                            << 4) +
+                           g * 2);
+      float coefficient = high - beta * __half2float(d);
       if (l >= i) {
-        cc = 0;
+        coefficient = 0;
         d = __ushort_as_half(0);
       }
-      __half* cd = (__half*)(sm + oCF) + (w ? 0 : 64) + (g >> 1) * 4 + q * 2 + (g & 1);
-      __half ch = __float2half_rn(cc);
-      cd[0] = ch;
-      cd[16] = __float2half_rn((cc - __half2float(ch)) * kLowScale);
-      cd[32] = d;
+      __half* coefficient_slot =
+          (__half*)(sm + kCoefficients) + (warp ? 0 : 64) + (g >> 1) * 4 + q * 2 + (g & 1);
+      __half coefficient_high = __float2half_rn(coefficient);
+      coefficient_slot[0] = coefficient_high;
+      coefficient_slot[16] =
+          __float2half_rn((coefficient - __half2float(coefficient_high)) * kLowScale);
+      coefficient_slot[32] = d;
     }
   }
 }
 
 // Step 2, second part: this block's part of A x for the thread's rows, sent to the peer.
 template <bool kFirst>
-__device__ __forceinline__ void product(const State& s, const Column& c, uint32_t (&F0)[4][4],
-                                        uint32_t (&F1)[4][4], float (&y)[2]) {
-  constexpr int S0 = kFirst ? 0 : 1;
-  const int j = c.j, i = c.i, J1 = c.next_tile, par = j & 1;
-  const uint32_t smb = c.memory;
-  (void)i;
-  (void)par;
-  const bool useA = c.cold;
-  SEC;
-  const bool active = kFirst || w + 48 >= J1;
-  const uint32_t xs = smb + oXS + (g & 1) * 32 + q * 8, tl = smb + lane * 16;
+__device__ __forceinline__ void product(const State& s, const Column& c, uint32_t (&cold0)[4][4],
+                                        uint32_t (&cold1)[4][4], float (&y)[2]) {
+  constexpr int kFirstRow = kFirst ? 0 : 1;
+  const int j = c.j, i = c.i, next_block = c.next_block, parity = j & 1;
+  const uint32_t memory = c.memory;
+  const bool cold = c.cold;
+  THREAD_PLACE;
+  const bool active = kFirst || warp + 48 >= next_block;
+  const uint32_t xs = memory + kXAt + (g & 1) * 32 + q * 8, tl = memory + lane * 16;
   if (active) {
-    float yR[2] = {0, 0};
-    float aA[2][2][4], aB[2][2][4];
+    float y_rows[2] = {0, 0};
+    float upper[2][2][4], lower[2][2][4];
 #pragma unroll
     for (int k = 0; k < 16; k++)
-      aA[k >> 3][(k >> 2) & 1][k & 3] = aB[k >> 3][(k >> 2) & 1][k & 3] = 0.f;
-    const int I1 = w + 32, I2 = w + 48;
+      upper[k >> 3][(k >> 2) & 1][k & 3] = lower[k >> 3][(k >> 2) & 1][k & 3] = 0.f;
+    const int rows1 = warp + 32, rows2 = warp + 48;
     if (kFirst) {
 #pragma unroll 1
       for (int ph = 0; ph < 2; ph++) {
-        if (ph == (((w >> 2) & 1))) {
-          if (useA) {
-            yR[1] = -own_row(aB, q);
+        if (ph == (((warp >> 2) & 1))) {
+          if (cold) {
+            y_rows[1] = -own_row(lower, q);
             uint2 xi[4];
 #pragma unroll
-            for (int h = 0; h < 4; h++) xi[h] = load_shared_64(xs + (w + 16 * h) * 64);
+            for (int h = 0; h < 4; h++) xi[h] = load_shared_64(xs + (warp + 16 * h) * 64);
             const int jr = (j + 1) & 15;
-            const uint32_t py = s.peer + oY1X + par * 32, pm = s.peer + oMB + par * 8;
-            const uint4* gt = s.gt + lane;
-            int J = J1 + ((J1 ^ w ^ s.c) & 1);
+            const uint32_t py = s.peer + kPeerPivotSums + parity * 32,
+                           pm = s.peer + kBarriers + parity * 8;
+            const uint4* cold_tiles = s.cold_tiles + lane;
+            int J = next_block + ((next_block ^ warp ^ s.c) & 1);
 #pragma unroll 1
             for (; J < kCold; J += 4) {
-              multiply_cold(F0, aA, aB, xi, xs, w, lane, J, J1, jr, py, pm);
-              load_cold(F0, gt, w, s.c, J + 4);
-              multiply_cold(F1, aA, aB, xi, xs, w, lane, J + 2, J1, jr, py, pm);
-              load_cold(F1, gt, w, s.c, J + 6);
+              multiply_cold(cold0, upper, lower, xi, xs, warp, lane, J, next_block, jr, py, pm);
+              load_cold(cold0, cold_tiles, warp, s.c, J + 4);
+              multiply_cold(cold1, upper, lower, xi, xs, warp, lane, J + 2, next_block, jr, py, pm);
+              load_cold(cold1, cold_tiles, warp, s.c, J + 6);
             }
-            yR[1] += own_row(aB, q);
-            yR[0] = own_row(aA, q);
+            y_rows[1] += own_row(lower, q);
+            y_rows[0] = own_row(upper, q);
             if (i < kPanel - 1) {
-              const int Jn = (j + 2) >> 4, Jm = Jn + ((Jn ^ w ^ s.c) & 1);
-              load_cold(F0, gt, w, s.c, Jm);
-              load_cold(F1, gt, w, s.c, Jm + 2);
+              const int Jn = (j + 2) >> 4, Jm = Jn + ((Jn ^ warp ^ s.c) & 1);
+              load_cold(cold0, cold_tiles, warp, s.c, Jm);
+              load_cold(cold1, cold_tiles, warp, s.c, Jm + 2);
             }
           }
         } else {
-          seg<1, 1, kUnrollFirst>(aB, tl, xs, I1, I2, s.c, kCold, I1 + 1);
-          seg<2, 1, kUnrollFirst>(aB, tl, xs, I1, I2, s.c, I1 + 1, I2 + 1);
-          seg<2, 2, kUnrollFirst>(aB, tl, xs, I1, I2, s.c, I2 + 1, kTiles);
+          multiply_run<1, 1, kUnrollFirst>(lower, tl, xs, rows1, rows2, s.c, kCold, rows1 + 1);
+          multiply_run<2, 1, kUnrollFirst>(lower, tl, xs, rows1, rows2, s.c, rows1 + 1, rows2 + 1);
+          multiply_run<2, 2, kUnrollFirst>(lower, tl, xs, rows1, rows2, s.c, rows2 + 1, kTiles);
         }
       }
     } else {
-      if (I1 >= J1) {
-        seg<1, 1, kUnrollSecond>(aB, tl, xs, I1, I2, s.c, J1, I1 + 1);
-        seg<2, 1, kUnrollSecond>(aB, tl, xs, I1, I2, s.c, I1 + 1, I2 + 1);
-        seg<2, 2, kUnrollSecond>(aB, tl, xs, I1, I2, s.c, I2 + 1, kTiles);
+      if (rows1 >= next_block) {
+        multiply_run<1, 1, kUnrollSecond>(lower, tl, xs, rows1, rows2, s.c, next_block, rows1 + 1);
+        multiply_run<2, 1, kUnrollSecond>(lower, tl, xs, rows1, rows2, s.c, rows1 + 1, rows2 + 1);
+        multiply_run<2, 2, kUnrollSecond>(lower, tl, xs, rows1, rows2, s.c, rows2 + 1, kTiles);
       } else {
-        seg<0, 1, kUnrollSecond>(aB, tl, xs, I1, I2, s.c, J1, I2 + 1);
-        seg<0, 2, kUnrollSecond>(aB, tl, xs, I1, I2, s.c, I2 + 1, kTiles);
+        multiply_run<0, 1, kUnrollSecond>(lower, tl, xs, rows1, rows2, s.c, next_block, rows2 + 1);
+        multiply_run<0, 2, kUnrollSecond>(lower, tl, xs, rows1, rows2, s.c, rows2 + 1, kTiles);
       }
     }
-    float vav = 0;
-    y[1] = own_row(aB, q);
-    if (kFirst) y[0] = yR[0];
+    float quadratic_part = 0;
+    y[1] = own_row(lower, q);
+    if (kFirst) y[0] = y_rows[0];
 #pragma unroll
-    for (int k = S0; k < 2; k++) {
-      const int r = ra + 512 * k;
-      const float xv = r > j ? s.av[k] : 0.f;
-      if (s.c == 0) y[k] = fmaf(s.dg[k], xv, y[k]);
-      vav = fmaf(xv, y[k] + yR[k], vav);
+    for (int k = kFirstRow; k < 2; k++) {
+      const int r = row + 512 * k;
+      const float x_entry = r > j ? s.entry[k] : 0.f;
+      if (s.c == 0) y[k] = fmaf(s.diagonal_entry[k], x_entry, y[k]);
+      quadratic_part = fmaf(x_entry, y[k] + y_rows[k], quadratic_part);
       if (r == j + 1) {
-        floats(oSC)[2] = y[k];
-        st_async(s.peer + oY1S + par * 4, y[k], s.peer + oMB + par * 8);
+        floats(kScalars)[kPivotProduct] = y[k];
+        st_async(s.peer + kPeerPivot + parity * 4, y[k], s.peer + kBarriers + parity * 8);
       }
     }
-    st_async(s.peer + oRB + par * 2048 + tid_ * 4, y[1], s.peer + oMB + par * 8);
-    vav = warp_sum(vav);
+    st_async(s.peer + kPeerProduct + parity * 2048 + tid_ * 4, y[1],
+             s.peer + kBarriers + parity * 8);
+    quadratic_part = warp_sum(quadratic_part);
     if (lane == 0) {
-      floats(oVAV)[w] = vav;
-      st_async(s.peer + oVAV + 64 + par * 64 + w * 4, vav, s.peer + oMB + par * 8);
+      floats(kQuadraticSums)[warp] = quadratic_part;
+      st_async(s.peer + kQuadraticSums + 64 + parity * 64 + warp * 4, quadratic_part,
+               s.peer + kBarriers + parity * 8);
     }
   } else if (lane == 0) {
-    floats(oVAV)[w] = 0;
-    floats(oVAV)[16 + w] = 0;
-    floats(oVAV)[32 + w] = 0;
+    floats(kQuadraticSums)[warp] = 0;
+    floats(kQuadraticSums)[16 + warp] = 0;
+    floats(kQuadraticSums)[32 + warp] = 0;
   }
 }
 
 // Step 3: the rows of V and W of this column and the next column, from the sums of both blocks.
 template <bool kFirst>
 __device__ __forceinline__ void next_column(State& s, const Column& c, float (&y)[2],
-                                            const unsigned short (&an)[2], const Output& out) {
-  constexpr int S0 = kFirst ? 0 : 1;
-  const int j = c.j, i = c.i, J1 = c.next_tile, par = j & 1;
-  const uint32_t smb = c.memory;
-  (void)i;
-  (void)par;
-  const bool useA = c.cold;
-  const uint32_t mbB = c.first_barrier(), mbA = c.second_barrier();
-  SEC;
-  const bool active = kFirst || w + 48 >= J1;
-  const int lane3 = lane;
+                                            const unsigned short (&next_entries)[2],
+                                            const Output& out) {
+  constexpr int kFirstRow = kFirst ? 0 : 1;
+  const int j = c.j, i = c.i, next_block = c.next_block, parity = j & 1;
+  const uint32_t memory = c.memory;
+  const bool cold = c.cold;
+  const uint32_t exchange_barrier = c.first_barrier(), cold_barrier = c.second_barrier();
+  THREAD_PLACE;
+  const bool active = kFirst || warp + 48 >= next_block;
   if (active) {
-    if (useA) {
-      if (rIa >= J1) {
+    if (cold) {
+      if (block_row >= next_block) {
         float t0 = 0, t1 = 0;
 #pragma unroll
         for (int k = 0; k < 8; k += 2) {
-          t0 += floats(oPOV)[(rIa * 8 + k) * 16 + (ra & 15)];
-          t1 += floats(oPOV)[(rIa * 8 + k + 1) * 16 + (ra & 15)];
+          t0 += floats(kColumnSums)[(block_row * 8 + k) * 16 + (row & 15)];
+          t1 += floats(kColumnSums)[(block_row * 8 + k + 1) * 16 + (row & 15)];
         }
         y[0] += t0 + t1;
       }
       {
-        mbarrier_wait(mbB, (j >> 1) & 1);
-        st_async(s.peer + oRA + tid_ * 4, y[0], s.peer + oMB + 16);
+        mbarrier_wait(exchange_barrier, (j >> 1) & 1);
+        st_async(s.peer + kPeerColdProduct + tid_ * 4, y[0], s.peer + kBarriers + 16);
       }
     }
-    const float beta = floats(oSC)[4], ti = floats(oSC)[5], inv = floats(oSC)[6],
-                dj = floats(oSC)[8 + par];
-    float S1[2] = {0, 0}, S2[2] = {0, 0}, T1 = 0, T2 = 0;
+    const float beta = floats(kScalars)[kBeta], scaled_tau = floats(kScalars)[kScaledTau],
+                inverse = floats(kScalars)[kInverse],
+                pivot_diagonal = floats(kScalars)[kPivotDiagonal + parity];
+    float p_correction[2] = {0, 0}, next_correction[2] = {0, 0}, pivot_correction = 0,
+          quadratic_correction = 0;
     if (i > 0) {
-      const uint2 bv = load_shared_64(smb + oCF + (g & 3) * 32 + q * 8),
-                  bw = load_shared_64(smb + oCF + (g & 3) * 32 + q * 8 + 128);
+      const uint2 v_coefficients = load_shared_64(memory + kCoefficients + (g & 3) * 32 + q * 8),
+                  w_coefficients =
+                      load_shared_64(memory + kCoefficients + (g & 3) * 32 + q * 8 + 128);
       float kt[4] = {0, 0, 0, 0};
-      uint32_t at[4] = {g < 4 ? bv.x : 0u, 0u, g < 4 ? bv.y : 0u, 0u};
-      mma(kt, at, bw.x, bw.y);
+      uint32_t at[4] = {g < 4 ? v_coefficients.x : 0u, 0u, g < 4 ? v_coefficients.y : 0u, 0u};
+      mma(kt, at, w_coefficients.x, w_coefficients.y);
 #pragma unroll
-      for (int k = S0; k < 2; k++) {
-        uint32_t fa[4];
+      for (int k = kFirstRow; k < 2; k++) {
+        uint32_t fragment[4];
         float k2[4] = {0, 0, 0, 0}, k1[4] = {0, 0, 0, 0};
-        const int Ia = w + 32 * k, Ib = Ia + 16;
-        if (Ib >= J1) {
-          load_tile(smb + oU + panel_offset(Ib, lane3), fa);
-          mma(k2, fa, bv.x, bv.y);
-          load_tile(smb + oU + 512 + panel_offset(Ib, lane3), fa);
-          mma(k2, fa, bw.x, bw.y);
+        const int Ia = warp + 32 * k, Ib = Ia + 16;
+        if (Ib >= next_block) {
+          load_tile(memory + kPanelAt + panel_offset(Ib, lane), fragment);
+          mma(k2, fragment, v_coefficients.x, v_coefficients.y);
+          load_tile(memory + kPanelAt + 512 + panel_offset(Ib, lane), fragment);
+          mma(k2, fragment, w_coefficients.x, w_coefficients.y);
         }
-        if (Ia >= J1) {
-          load_tile(smb + oU + panel_offset(Ia, lane3), fa);
-          mma(k1, fa, bv.x, bv.y);
-          load_tile(smb + oU + 512 + panel_offset(Ia, lane3), fa);
-          mma(k1, fa, bw.x, bw.y);
+        if (Ia >= next_block) {
+          load_tile(memory + kPanelAt + panel_offset(Ia, lane), fragment);
+          mma(k1, fragment, v_coefficients.x, v_coefficients.y);
+          load_tile(memory + kPanelAt + 512 + panel_offset(Ia, lane), fragment);
+          mma(k1, fragment, w_coefficients.x, w_coefficients.y);
         }
         float m0 = (q & 1) ? k1[0] : join(k1[0], k1[1]), m1 = (q & 1) ? k1[2] : join(k1[2], k1[3]);
         float n0 = (q & 1) ? k2[0] : join(k2[0], k2[1]), n1 = (q & 1) ? k2[2] : join(k2[2], k2[3]);
         float b0 = q < 2 ? m0 : n0, b1 = q < 2 ? m1 : n1;
         float keep = (q & 1) ? b1 : b0, give = (q & 1) ? b0 : b1;
         float got = __shfl_xor_sync(~0u, give, 1);
-        S1[k] = (q & 1) ? got : keep;
-        S2[k] = (q & 1) ? keep : got;
+        p_correction[k] = (q & 1) ? got : keep;
+        next_correction[k] = (q & 1) ? keep : got;
       }
       float e = join(kt[0], kt[1]);
       float e00 = __shfl_sync(~0u, e, 0), e10 = __shfl_sync(~0u, e, 4),
             e20 = __shfl_sync(~0u, e, 8), e01 = __shfl_sync(~0u, kt[0], 1),
             e11 = __shfl_sync(~0u, kt[0], 5);
-      T2 = join(e00, e10);
-      T1 = e20 + join(e01, e11);
+      quadratic_correction = join(e00, e10);
+      pivot_correction = e20 + join(e01, e11);
     }
     {
-      if (!useA)
-        mbarrier_wait(mbB, (j >> 1) & 1);
+      if (!cold)
+        mbarrier_wait(exchange_barrier, (j >> 1) & 1);
       else
-        mbarrier_wait(mbA, j & 1);
+        mbarrier_wait(cold_barrier, j & 1);
     }
-    float xax = sum16(floats(oVAV)) + sum16(floats(oVAV + 64 + par * 64));
-    float y1o = floats(oSC)[2], y1p = floats(oY1S)[par];
-    if (useA) {
+    float quadratic =
+        sum16(floats(kQuadraticSums)) + sum16(floats(kQuadraticSums + 64 + parity * 64));
+    float own_pivot = floats(kScalars)[kPivotProduct], peer_pivot = floats(kPeerPivot)[parity];
+    if (cold) {
       float t[8];
 #pragma unroll
-      for (int k = 0; k < 8; k++) t[k] = floats(oPOV)[(J1 * 8 + k) * 16 + ((j + 1) & 15)];
-      y1o += ((t[0] + t[1]) + (t[2] + t[3])) + ((t[4] + t[5]) + (t[6] + t[7]));
-      y1p += sum8(floats(oY1X + par * 32));
-      y[0] += floats(oRA)[tid_];
+      for (int k = 0; k < 8; k++)
+        t[k] = floats(kColumnSums)[(next_block * 8 + k) * 16 + ((j + 1) & 15)];
+      own_pivot += ((t[0] + t[1]) + (t[2] + t[3])) + ((t[4] + t[5]) + (t[6] + t[7]));
+      peer_pivot += sum8(floats(kPeerPivotSums + parity * 32));
+      y[0] += floats(kPeerColdProduct)[tid_];
     }
-    y[1] += floats(oRB + par * 2048)[tid_];
-    const float y1 = y1o + y1p;
-    const float p1 = y1 - beta * dj - T1;
-    const float pu = xax - 2.f * beta * y1 + beta * beta * dj - 2.f * T2;
-    const float al2 = -0.5f * ti * ti * pu;
-    const float w1 = __half2float(__float2half_rn(fmaf(ti, p1, al2)));
+    y[1] += floats(kPeerProduct + parity * 2048)[tid_];
+    const float pivot_product = own_pivot + peer_pivot;
+    const float pivot_p = pivot_product - beta * pivot_diagonal - pivot_correction;
+    const float v_dot_p = quadratic - 2.f * beta * pivot_product + beta * beta * pivot_diagonal -
+                          2.f * quadratic_correction;
+    const float shift = -0.5f * scaled_tau * scaled_tau * v_dot_p;
+    const float pivot_w = __half2float(__float2half_rn(fmaf(scaled_tau, pivot_p, shift)));
 #pragma unroll
-    for (int k = S0; k < 2; k++) {
-      const int r = ra + 512 * k;
+    for (int k = kFirstRow; k < 2; k++) {
+      const int r = row + 512 * k;
       if (r > j) {
-        const float ac = r == j + 1 ? s.dg[k] : __half2float(__ushort_as_half(an[k]));
-        float p = y[k] - beta * ac - S1[k];
-        float v = r == j + 1 ? (ti == 0.f ? 0.f : 1.f) : s.av[k] * inv;
-        float ww = fmaf(ti, p, al2 * v);
-        __half vh = __float2half_rn(v), wh = __float2half_rn(ww);
-        char* pd = UBA + 32768 * k + (i >> 3) * 256 + (i & 7) * 2;
-        *(__half*)pd = vh;
-        *(__half*)(pd + 512) = wh;
-        s.av[k] = ac - S2[k] - (__half2float(vh) * w1 + __half2float(wh));
+        const float next_entry =
+            r == j + 1 ? s.diagonal_entry[k] : __half2float(__ushort_as_half(next_entries[k]));
+        float p = y[k] - beta * next_entry - p_correction[k];
+        float v = r == j + 1 ? (scaled_tau == 0.f ? 0.f : 1.f) : s.entry[k] * inverse;
+        float w_entry = fmaf(scaled_tau, p, shift * v);
+        __half v_half = __float2half_rn(v), w_half = __float2half_rn(w_entry);
+        char* pd = PANEL_ROW + 32768 * k + (i >> 3) * 256 + (i & 7) * 2;
+        *(__half*)pd = v_half;
+        *(__half*)(pd + 512) = w_half;
+        s.entry[k] = next_entry - next_correction[k] -
+                     (__half2float(v_half) * pivot_w + __half2float(w_half));
         if (r == j + 1 && s.c == 0) {
           out.coupling(j, beta);
-          if (i < kPanel - 1) out.diagonal(j + 1, s.av[k]);
+          if (i < kPanel - 1) out.diagonal(j + 1, s.entry[k]);
         }
       }
     }

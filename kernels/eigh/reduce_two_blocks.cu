@@ -27,90 +27,92 @@ namespace {
 
 // The cold tiles of a column's first product, read ahead.
 template <bool kFirst>
-__device__ __forceinline__ void prefetch(const State& s, int J1, uint32_t (&F0)[4][4],
-                                         uint32_t (&F1)[4][4]) {
+__device__ __forceinline__ void prefetch(const State& s, int next_block, uint32_t (&cold0)[4][4],
+                                         uint32_t (&cold1)[4][4]) {
   if (kFirst) {
-    SEC;
-    const int Jm = J1 + ((J1 ^ w ^ s.c) & 1);
-    load_cold(F0, s.gt + lane, w, s.c, Jm);
-    load_cold(F1, s.gt + lane, w, s.c, Jm + 2);
+    THREAD_PLACE;
+    const int Jm = next_block + ((next_block ^ warp ^ s.c) & 1);
+    load_cold(cold0, s.cold_tiles + lane, warp, s.c, Jm);
+    load_cold(cold1, s.cold_tiles + lane, warp, s.c, Jm + 2);
   }
 }
 
 // The thread's entries of column c, the first of a panel.
 template <bool kFirst>
 __device__ __forceinline__ void start_panel(State& s, int c, const Output& out) {
-  SEC;
+  THREAD_PLACE;
 #pragma unroll
   for (int k = kFirst ? 0 : 1; k < 2; k++) {
-    const int r = ra + 512 * k;
+    const int r = row + 512 * k;
     const float z = r > c ? __half2float(__ldcg(panel_buffer(s, c) + r)) : 0.f;
-    s.av[k] = r == c ? s.dg[k] : z;
-    if (r == c && s.c == 0) out.diagonal(c, s.av[k]);
+    s.entry[k] = r == c ? s.diagonal_entry[k] : z;
+    if (r == c && s.c == 0) out.diagonal(c, s.entry[k]);
   }
 }
 
 // Columns jbeg .. jend-1. kFirst: the cold block columns 0-31 still count.
 template <bool kFirst>
-__device__ __forceinline__ void columns(State& s, int jbeg, int jend, const Output& out) {
-  constexpr int S0 = kFirst ? 0 : 1;
-  int p0 = jbeg;
-  uint32_t F0[4][4], F1[4][4];
-  prefetch<kFirst>(s, (jbeg + 1) >> 4, F0, F1);
-  start_panel<kFirst>(s, jbeg, out);
-  const uint32_t smb = shared_address(sm);
+__device__ __forceinline__ void columns(State& s, int first_column, int end_column,
+                                        const Output& out) {
+  constexpr int kFirstRow = kFirst ? 0 : 1;
+  int panel_start = first_column;
+  uint32_t cold0[4][4], cold1[4][4];
+  prefetch<kFirst>(s, (first_column + 1) >> 4, cold0, cold1);
+  start_panel<kFirst>(s, first_column, out);
+  const uint32_t memory = shared_address(sm);
 #pragma unroll 1
-  for (int j = jbeg; j < jend; j++) {
-    const int i = j - p0, J1 = (j + 1) >> 4;
-    const Column c{j, i, p0, J1, smb, kFirst && J1 < kCold};
+  for (int j = first_column; j < end_column; j++) {
+    const int i = j - panel_start, next_block = (j + 1) >> 4;
+    const Column c{j, i, panel_start, next_block, memory, kFirst && next_block < kCold};
     publish_column<kFirst>(s, c);
     __syncthreads();
     float y[2] = {0, 0};
-    unsigned short an[2] = {0, 0};  // the thread's entries of column j + 1
+    unsigned short next_entries[2] = {0, 0};  // the thread's entries of column j + 1
     {
-      SEC;
-      if (kFirst || w + 48 >= J1) {
+      THREAD_PLACE;
+      if (kFirst || warp + 48 >= next_block) {
 #pragma unroll
-        for (int k = S0; k < 2; k++) {
+        for (int k = kFirstRow; k < 2; k++) {
           asm volatile("ld.global.cg.u16 %0, [%1];"
-                       : "=h"(an[k])
-                       : "l"(panel_buffer(s, p0) + (i + 1) * kOrder + ra + 512 * k)
+                       : "=h"(next_entries[k])
+                       : "l"(panel_buffer(s, panel_start) + (i + 1) * kOrder + row + 512 * k)
                        : "memory");
         }
       }
     }
     dots_and_scalars(s, c, out);
-    product<kFirst>(s, c, F0, F1, y);
+    product<kFirst>(s, c, cold0, cold1, y);
     __syncthreads();
-    next_column<kFirst>(s, c, y, an, out);
+    next_column<kFirst>(s, c, y, next_entries, out);
     if (i == kPanel - 1) {
       __syncthreads();
-      p0 += kPanel;
-      update_trailing<kFirst>(s, p0, smb, F0, F1, out);
+      panel_start += kPanel;
+      update_trailing<kFirst>(s, panel_start, memory, cold0, cold1, out);
       cluster_barrier();
-      if (j + 1 < jend) {
-        prefetch<kFirst>(s, (j + 2) >> 4, F0, F1);
+      if (j + 1 < end_column) {
+        prefetch<kFirst>(s, (j + 2) >> 4, cold0, cold1);
         start_panel<kFirst>(s, j + 1, out);
       }
     }
   }
-  SEC;
+  THREAD_PLACE;
 #pragma unroll
-  for (int k = S0; k < 2; k++) {  // an unfinished panel
-    const int r = ra + 512 * k;
-    if (s.c == k && p0 < jend && r >= p0) out.panel(p0, jend, r, UBA + 32768 * k);
+  for (int k = kFirstRow; k < 2; k++) {  // an unfinished panel
+    const int r = row + 512 * k;
+    if (s.c == k && panel_start < end_column && r >= panel_start)
+      out.panel(panel_start, end_column, r, PANEL_ROW + 32768 * k);
   }
 }
 
 // Loads this block's tiles: resident ones to shared memory, cold ones to the workspace, block
 // column 0 and the first column of block column 1 to the panel buffer.
 __device__ __forceinline__ void load_input(const State& s, const PaddedInput& in) {
-  SEC;
+  THREAD_PLACE;
 #pragma unroll 1
   for (int h = 0; h < 4; ++h) {
-    const int I = w + 16 * h, first = (kOrder - in.n) / kPanel;
+    const int I = warp + 16 * h, first = (kOrder - in.n) / kPanel;
 #pragma unroll 1
-    for (int J = (w ^ s.c) & 1; J <= I; J += 2 * 4) {
+    for (int J = (warp ^ s.c) & 1; J <= I; J += 2 * 4) {
       float2 v[4][4];
 #pragma unroll
       for (int u = 0; u < 4; ++u) {
@@ -129,16 +131,17 @@ __device__ __forceinline__ void load_input(const State& s, const PaddedInput& in
 #pragma unroll
         for (int k = 0; k < 4; ++k) f[k] = to_half2(v[u][k]);
         if (Ju < kCold) {
-          __stcg((uint4*)s.gt + index * 32 + lane, make_uint4(f[0], f[1], f[2], f[3]));
+          __stcg((uint4*)s.cold_tiles + index * 32 + lane, make_uint4(f[0], f[1], f[2], f[3]));
         } else {
           store_tile(shared_address(sm) + index * 512, lane, f);
         }
-        publish(s.pb + (first & 1) * kPanelBuffer, I, Ju, first, g, q, f);
+        publish(s.panel_columns + (first & 1) * kPanelBuffer, I, Ju, first, g, q, f);
       }
     }
   }
 #pragma unroll
-  for (int k = 0; k < 2; ++k) const_cast<State&>(s).dg[k] = in.at(ra + 512 * k, ra + 512 * k);
+  for (int k = 0; k < 2; ++k)
+    const_cast<State&>(s).diagonal_entry[k] = in.at(row + 512 * k, row + 512 * k);
 }
 
 __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kThreads, 1)
@@ -150,12 +153,13 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kThreads, 1)
   const int64_t matrix = blockIdx.x >> 1;
   s.peer = map_to_peer(shared_address(sm), s.c ^ 1);
   const int resident = ((33 - s.c) * (33 - s.c)) >> 2;  // cold tiles are numbered behind these
-  s.gt = args.cold + (static_cast<int64_t>(blockIdx.x) * kColdTiles - resident) * 32;
-  s.pb = args.panels + matrix * 2 * kPanelBuffer;
-  for (int i = tid; i < kTiles * 64; i += kThreads) ((uint4*)(sm + oU))[i] = make_uint4(0, 0, 0, 0);
-  if (tid < 128) ((__half*)(sm + oCF))[tid] = __ushort_as_half(0);
+  s.cold_tiles = args.cold + (static_cast<int64_t>(blockIdx.x) * kColdTiles - resident) * 32;
+  s.panel_columns = args.panels + matrix * 2 * kPanelBuffer;
+  for (int i = tid; i < kTiles * 64; i += kThreads)
+    ((uint4*)(sm + kPanelAt))[i] = make_uint4(0, 0, 0, 0);
+  if (tid < 128) ((__half*)(sm + kCoefficients))[tid] = __ushort_as_half(0);
   if (tid == 0) {
-    for (int k = 0; k < 3; ++k) mbarrier_init(shared_address(sm) + oMB + 8 * k);
+    for (int k = 0; k < 3; ++k) mbarrier_init(shared_address(sm) + kBarriers + 8 * k);
     mbarrier_init_fence();
   }
   const PaddedInput in{

@@ -1,10 +1,21 @@
-// reduction_output.cuh: where the reductions that hold the matrix on chip write T and the
-// reflectors.
+// reduction_output.cuh: what the reductions that hold the matrix on chip share: the scalars of a
+// column, and where T and the reflectors are written.
 #pragma once
 
 #include "reduce_routes.h"
 
 namespace crucible::eigh {
+
+// Scalars of a column, by slot. The pivot is row j + 1, the first below the diagonal. The pivot's
+// diagonal entry has a slot per column parity: step 1 of the next column may overtake step 3.
+enum Scalar : int {
+  kAlpha = 0,         // x at the pivot
+  kPivotProduct = 2,  // (A x) at the pivot
+  kBeta = 4,          // -sign(alpha) norm2(x): the coupling e_j
+  kScaledTau = 5,     // tau / (alpha - beta) = -1 / beta; 0 where the reflector is the identity
+  kInverse = 6,       // 1 / (alpha - beta)
+  kPivotDiagonal = 8  // + parity
+};
 
 // Columns are numbered in padded coordinates (the padding of order - n columns is in front); the
 // padding's own columns go nowhere. `Arguments` has the Tridiagonal t and n, ld. Addresses are made

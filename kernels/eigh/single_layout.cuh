@@ -43,16 +43,6 @@ extern __shared__ __align__(128) char sm[];
 __device__ __forceinline__ float* floats(int offset) {
   return reinterpret_cast<float*>(sm + offset);
 }
-// Scalars of a column, by slot. The pivot is row j + 1, the first below the diagonal. The pivot's
-// diagonal entry has a slot per column parity: step 1 of the next column may overtake step 3.
-enum Scalar : int {
-  kAlpha = 0,         // x at the pivot
-  kPivotProduct = 2,  // (A x) at the pivot
-  kBeta = 4,          // -sign(alpha) norm2(x): the coupling e_j
-  kScaledTau = 5,     // tau / (alpha - beta) = -1 / beta; 0 where the reflector is the identity
-  kInverse = 6,       // 1 / (alpha - beta)
-  kPivotDiagonal = 8  // + parity
-};
 template <int T>
 __device__ __forceinline__ float& scalar(int slot) {
   return floats(MemoryMap<T>::kScalars)[slot];

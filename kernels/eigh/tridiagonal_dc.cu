@@ -18,25 +18,25 @@ namespace crucible::eigh {
 namespace dc {
 namespace {
 
-// ---------------------------------------------------------------- final sort: L ascending,
-// perm[rank] = slot
-__global__ void __launch_bounds__(1024) k_sort(WS w, int n, int P) {
+// Sorts the eigenvalues of a matrix, ties by slot. A block a matrix, P >= n a power of two.
+__global__ void __launch_bounds__(1024) sort_kernel(Workspace w, int n, int P) {
   extern __shared__ __align__(16) char sm[];
   u64* key = (u64*)sm;
   long off = (long)blockIdx.x * n;
   for (int i = threadIdx.x; i < P; i += blockDim.x)
-    key[i] = i < n ? ((u64)okey(w.lam[off + i]) << 32) | i : ~0ull;
-  bitonic(key, P);
+    key[i] = i < n ? ((u64)ordered_key(w.eigenvalue[off + i]) << 32) | i : ~0ull;
+  bitonic_sort(key, P);
   for (int i = threadIdx.x; i < n; i += blockDim.x) {
     int s = (int)(key[i] & 0xffffffffu);
-    w.perm[off + i] = s;
-    w.Lout[off + i] = w.lam[off + s];
+    w.slot_of_rank[off + i] = s;
+    w.sorted_eigenvalue[off + i] = w.eigenvalue[off + s];
   }
 }
 
 // Scales T by a power of two to norm1 in [0.5, 1), pads to order p. One block a matrix.
-__global__ void __launch_bounds__(256) k_prepare(const float* d, const float* e, int n, int ld,
-                                                 int p, float* d_out, float* e_out, int* exponent) {
+__global__ void __launch_bounds__(256)
+    prepare_kernel(const float* d, const float* e, int n, int ld, int p, float* d_out, float* e_out,
+                   int* exponent) {
   __shared__ float red[8];
   const int64_t b = blockIdx.x;
   d += b * ld;
@@ -63,11 +63,12 @@ __global__ void __launch_bounds__(256) k_prepare(const float* d, const float* e,
 // Columns of Z in ascending order of the eigenvalues, zeros where a slot holds nothing, and the
 // eigenvalues back at the scale of the input. A warp a column.
 __global__ void __launch_bounds__(256)
-    k_gather(WS w, int n, int ld, int p, const int* exponent, float* lambda, __half* z) {
+    gather_kernel(Workspace w, int n, int ld, int p, const int* exponent, float* lambda,
+                  __half* z) {
   const int64_t b = blockIdx.y, off = b * p;
   const int j = blockIdx.x * 8 + (threadIdx.x >> 5), lane = threadIdx.x & 31;
-  const int slot = w.perm[off + j], meta = w.meta[off + slot];
-  if (lane == 0 && j < n) lambda[b * ld + j] = ldexpf(w.Lout[off + j], exponent[b]);
+  const int slot = w.slot_of_rank[off + j], meta = w.meta[off + slot];
+  if (lane == 0 && j < n) lambda[b * ld + j] = ldexpf(w.sorted_eigenvalue[off + j], exponent[b]);
   if (z == nullptr) return;
   const int first = (meta >> 12) & 255, last = (meta >> 20) & 255;
   const uint4* from = (const uint4*)(w.Z[(meta >> 11) & 1] + (off + slot) * p);
@@ -90,27 +91,30 @@ int leaves_of(int p) {
 }
 
 struct Buffers {
-  WS w;
+  Workspace w;
   float *d, *e;
   int* exponent;
   size_t bytes;
   Buffers(int64_t batch, int p, void* workspace) {
     Carver carver(workspace);
     const size_t entries = static_cast<size_t>(batch) * p;
-    w = WS{};
+    w = Workspace{};
     d = carver.take<float>(entries);
     e = carver.take<float>(entries);
     exponent = carver.take<int>(batch);
     w.d = d;
     w.e = e;
-    for (float** f : {&w.lam, &w.F, &w.L, &w.cd, &w.cz, &w.cF, &w.cL, &w.gc, &w.gs, &w.Lout}) {
+    for (float** f :
+         {&w.eigenvalue, &w.first_row, &w.last_row, &w.pole, &w.weight, &w.pole_first_row,
+          &w.pole_last_row, &w.rotation_cos, &w.rotation_sin, &w.sorted_eigenvalue}) {
       *f = carver.take<float>(entries);
     }
-    for (int** i : {&w.cslot, &w.dl, &w.heads, &w.gslot, &w.gnext, &w.perm, &w.meta}) {
+    for (int** i : {&w.pole_slot, &w.copies, &w.run_heads, &w.rotation_slot, &w.rotation_next,
+                    &w.slot_of_rank, &w.meta}) {
       *i = carver.take<int>(entries);
     }
-    for (float4** f : {&w.tp, &w.bp, &w.rp}) *f = carver.take<float4>(entries);
-    w.cnt = carver.take<int>(static_cast<size_t>(leaves_of(p)) * batch * 8);
+    for (float4** f : {&w.top_poles, &w.bottom_poles, &w.roots}) *f = carver.take<float4>(entries);
+    w.counts = carver.take<int>(static_cast<size_t>(leaves_of(p)) * batch * 8);
     w.rho = carver.take<float>(static_cast<size_t>(leaves_of(p)) * batch);
     for (int i = 0; i < 2; ++i) w.Z[i] = carver.take<__half>(entries * p);
     bytes = carver.used();
@@ -125,7 +129,7 @@ int power_of_two(int m) {
 
 // One level's launch parameters: node width lw leaves, at most m rows a node, h a half.
 struct Level {
-  int n, NL, lw, m, h, nodes, cur;
+  int n, leaf_count, lw, m, h, nodes, cur;
 };
 
 template <typename Kernel>
@@ -136,59 +140,60 @@ cudaError_t allow_shared(Kernel kernel, size_t bytes) {
 }
 
 template <int G, int NT>
-cudaError_t secular(const WS& w, const Level& l, cudaStream_t s) {
+cudaError_t secular(const Workspace& w, const Level& l, cudaStream_t s) {
   const int sep = l.m <= 1024;
   const size_t bytes = 24ull * (l.m + G + 2) + (sep ? 16ull * (l.m + G) : 0);
-  if (cudaError_t e = allow_shared(k_secular<G, NT>, bytes); e != cudaSuccess) return e;
+  if (cudaError_t e = allow_shared(secular_kernel<G, NT>, bytes); e != cudaSuccess) return e;
   const dim3 grid(l.nodes, (l.m + NT / G - 1) / (NT / G));
-  k_secular<G, NT><<<grid, NT, bytes, s>>>(w, l.n, l.NL, l.lw, l.cur ^ 1, sep);
+  secular_kernel<G, NT><<<grid, NT, bytes, s>>>(w, l.n, l.leaf_count, l.lw, l.cur ^ 1, sep);
   return cudaGetLastError();
 }
 template <int NR, int WJ>
-cudaError_t update(const WS& w, const Level& l, cudaStream_t s) {
+cudaError_t update(const Workspace& w, const Level& l, cudaStream_t s) {
   const int njt = (l.m + 32 * WJ - 1) / (32 * WJ), nrt = (l.h + 8 * NR - 1) / (8 * NR);
   const size_t bytes = 3 * 32 * (8 * NR + 8) * 2 + 12ull * ((l.m + 31) / 32 * 32) + 128;
-  if (cudaError_t e = allow_shared(k_gemm<NR, WJ>, bytes); e != cudaSuccess) return e;
+  if (cudaError_t e = allow_shared(update_mma_kernel<NR, WJ>, bytes); e != cudaSuccess) return e;
   const int ny = njt * nrt * 2;
-  k_gemm<NR, WJ><<<l.nodes * ny, 32 * WJ, bytes, s>>>(w, l.n, l.NL, l.lw, njt, ny, w.Z[l.cur],
-                                                      w.Z[l.cur ^ 1]);
+  update_mma_kernel<NR, WJ><<<l.nodes * ny, 32 * WJ, bytes, s>>>(w, l.n, l.leaf_count, l.lw, njt,
+                                                                 ny, w.Z[l.cur], w.Z[l.cur ^ 1]);
   return cudaGetLastError();
 }
 template <int N>
-cudaError_t update_wgmma(const WS& w, const Level& l, cudaStream_t s) {
+cudaError_t update_wgmma(const Workspace& w, const Level& l, cudaStream_t s) {
   const int njt = (l.m + 63) / 64, nrt = (l.h + N - 1) / N, ny = njt * nrt;
   const size_t bytes = 1024 + kPipelineStages * 32 * N * 2 + 12ull * (l.m + 64) + 8 * 64 + 256;
-  if (cudaError_t e = allow_shared(k_gemmw<N>, bytes); e != cudaSuccess) return e;
-  k_gemmw<N>
-      <<<l.nodes * ny, 128, bytes, s>>>(w, l.n, l.NL, l.lw, njt, ny, w.Z[l.cur], w.Z[l.cur ^ 1]);
+  if (cudaError_t e = allow_shared(update_wgmma_kernel<N>, bytes); e != cudaSuccess) return e;
+  update_wgmma_kernel<N><<<l.nodes * ny, 128, bytes, s>>>(w, l.n, l.leaf_count, l.lw, njt, ny,
+                                                          w.Z[l.cur], w.Z[l.cur ^ 1]);
   return cudaGetLastError();
 }
 template <int LF, int S>
-cudaError_t leaves(const WS& w, int n, int NL, int count, cudaStream_t s) {
+cudaError_t leaves(const Workspace& w, int n, int leaf_count, int count, cudaStream_t s) {
   const size_t bytes = 128ull * (2 * LF + LF * LF / S);
-  if (cudaError_t e = allow_shared(k_leaf2<LF, S>, bytes); e != cudaSuccess) return e;
-  k_leaf2<LF, S><<<(count + 32 / S - 1) / (32 / S), 32, bytes, s>>>(w, n, NL, count, w.Z[0]);
+  if (cudaError_t e = allow_shared(leaf_kernel<LF, S>, bytes); e != cudaSuccess) return e;
+  leaf_kernel<LF, S>
+      <<<(count + 32 / S - 1) / (32 / S), 32, bytes, s>>>(w, n, leaf_count, count, w.Z[0]);
   return cudaGetLastError();
 }
 
-cudaError_t deflate(const WS& w, const Level& l, cudaStream_t s) {
+cudaError_t deflate(const Workspace& w, const Level& l, cudaStream_t s) {
   const int order = power_of_two(l.m), fused = l.nodes >= 264;
   const size_t bytes = 44ull * order;
   if (order <= 1024) {
-    if (cudaError_t e = allow_shared(k_deflate<1>, bytes); e != cudaSuccess) return e;
-    k_deflate<1><<<l.nodes, order, bytes, s>>>(w, l.n, l.NL, l.lw, l.cur, fused);
+    if (cudaError_t e = allow_shared(deflate_kernel<1>, bytes); e != cudaSuccess) return e;
+    deflate_kernel<1><<<l.nodes, order, bytes, s>>>(w, l.n, l.leaf_count, l.lw, l.cur, fused);
   } else {
-    if (cudaError_t e = allow_shared(k_deflate<2>, bytes); e != cudaSuccess) return e;
-    k_deflate<2><<<l.nodes, 1024, bytes, s>>>(w, l.n, l.NL, l.lw, l.cur, fused);
+    if (cudaError_t e = allow_shared(deflate_kernel<2>, bytes); e != cudaSuccess) return e;
+    deflate_kernel<2><<<l.nodes, 1024, bytes, s>>>(w, l.n, l.leaf_count, l.lw, l.cur, fused);
   }
   if (!fused) {
     const int split = std::max(1, std::min(l.m / 16, 4224 / l.nodes));
-    k_rotcopy<<<dim3(l.nodes, split), 128, 0, s>>>(w, l.n, l.NL, l.lw, l.cur);
+    rotate_kernel<<<dim3(l.nodes, split), 128, 0, s>>>(w, l.n, l.leaf_count, l.lw, l.cur);
   }
   return cudaGetLastError();
 }
 
-cudaError_t level(const WS& w, const Level& l, int lanes, cudaStream_t s) {
+cudaError_t level(const Workspace& w, const Level& l, int lanes, cudaStream_t s) {
   if (cudaError_t e = deflate(w, l, s); e != cudaSuccess) return e;
   cudaError_t error = cudaSuccess;
   if (lanes == 2) {
@@ -208,20 +213,21 @@ cudaError_t level(const WS& w, const Level& l, int lanes, cudaStream_t s) {
 
 cudaError_t run(const Buffers& b, int p, int batch, cudaStream_t s) {
   const Config config = config_for(p);
-  const int NL = leaves_of(p);
-  cudaError_t error = config.leaf_rows == 16
-                          ? (NL * batch > 4000 ? leaves<16, 2>(b.w, p, NL, NL * batch, s)
-                                               : leaves<16, 4>(b.w, p, NL, NL * batch, s))
-                          : leaves<8, 2>(b.w, p, NL, NL * batch, s);
+  const int leaf_count = leaves_of(p);
+  cudaError_t error =
+      config.leaf_rows == 16
+          ? (leaf_count * batch > 4000 ? leaves<16, 2>(b.w, p, leaf_count, leaf_count * batch, s)
+                                       : leaves<16, 4>(b.w, p, leaf_count, leaf_count * batch, s))
+          : leaves<8, 2>(b.w, p, leaf_count, leaf_count * batch, s);
   int cur = 0;
-  for (int lw = 2; lw <= NL && error == cudaSuccess; lw *= 2, cur ^= 1) {
-    const int rows = p / NL * lw;
-    error =
-        level(b.w, Level{p, NL, lw, rows, rows / 2, NL / lw * batch, cur}, config.lanes_a_root, s);
+  for (int lw = 2; lw <= leaf_count && error == cudaSuccess; lw *= 2, cur ^= 1) {
+    const int rows = p / leaf_count * lw;
+    error = level(b.w, Level{p, leaf_count, lw, rows, rows / 2, leaf_count / lw * batch, cur},
+                  config.lanes_a_root, s);
   }
   if (error != cudaSuccess) return error;
   const int order = power_of_two(p);
-  k_sort<<<batch, std::min(order / 2, 1024), 8ull * order, s>>>(b.w, p, order);
+  sort_kernel<<<batch, std::min(order / 2, 1024), 8ull * order, s>>>(b.w, p, order);
   return cudaGetLastError();
 }
 
@@ -245,12 +251,12 @@ cudaError_t tridiagonal_dc(const Shape& shape, const float* d, const float* e, f
   const dc::Buffers b(std::min(shape.batch, dc::kMatricesMax), p, workspace);
   for (int64_t first = 0; first < shape.batch; first += dc::kMatricesMax) {
     const int count = static_cast<int>(std::min(dc::kMatricesMax, shape.batch - first));
-    dc::k_prepare<<<count, 256, 0, stream>>>(d + first * ld, e + first * ld, shape.n, ld, p, b.d,
-                                             b.e, b.exponent);
+    dc::prepare_kernel<<<count, 256, 0, stream>>>(d + first * ld, e + first * ld, shape.n, ld, p,
+                                                  b.d, b.e, b.exponent);
     if (cudaError_t error = dc::run(b, p, count, stream); error != cudaSuccess) return error;
     __half* out = shape.vectors ? static_cast<__half*>(z) + first * p * p : nullptr;
-    dc::k_gather<<<dim3(p / 8, count), 256, 0, stream>>>(b.w, shape.n, ld, p, b.exponent,
-                                                         lambda + first * ld, out);
+    dc::gather_kernel<<<dim3(p / 8, count), 256, 0, stream>>>(b.w, shape.n, ld, p, b.exponent,
+                                                              lambda + first * ld, out);
   }
   return cudaGetLastError();
 }

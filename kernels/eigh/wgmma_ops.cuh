@@ -103,6 +103,8 @@ __device__ __forceinline__ uint64_t mkdesc(uint32_t saddr, uint32_t lbo = 1024,
 __device__ __forceinline__ uint32_t sa(const void* p) {
   return (uint32_t)__cvta_generic_to_shared(p);
 }
+// mbarriers by shared address: init with the arrivals of a phase; arrive; arrive and expect bytes
+// of bulk copies or st.async; wait for the phase of parity ph to be complete.
 __device__ __forceinline__ void mb_init(uint32_t b, int c) {
   asm volatile("mbarrier.init.shared.b64 [%0],%1;" ::"r"(b), "r"(c) : "memory");
 }
@@ -129,13 +131,7 @@ __device__ __forceinline__ void mb_wait(uint32_t b, int ph) {
       "r"(ph)
       : "memory");
 }
-__device__ __forceinline__ void mb_wait_cluster(uint32_t b, int ph) {
-  asm volatile(
-      "{.reg .pred p;\nL1: mbarrier.try_wait.parity.acquire.cluster.shared.b64 p,[%0],%1;\n@p bra "
-      "L2;\nbra L1;\nL2:\n}" ::"r"(b),
-      "r"(ph)
-      : "memory");
-}
+// `bytes` from global to shared memory by one thread; they count on the mbarrier `bar`.
 __device__ __forceinline__ void bulk(uint32_t dst, const void* src, uint32_t bytes, uint32_t bar) {
   asm volatile(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0],[%1],%2,[%3];" ::"r"(

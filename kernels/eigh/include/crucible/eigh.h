@@ -47,15 +47,15 @@ typedef enum {
 } crucible_eigh_status;
 
 /* Bytes of workspace that crucible_eigh needs with the same n, batch and flags on the current
- * device (its architecture decides the route); 0 is a valid answer. About 2.4 times the input from n = 385
- * on where n is 512, 1024 or 2048, up to 8 times just above these; the formula is in docs/eigh.md.
+ * device (its architecture decides the route); 0 is a valid answer. From n = 385 on about 2.4 times
+ * the input where n is 512, 1024 or 2048, up to 8 times just above; docs/eigh.md has the formula.
  * INVALID_ARGUMENT: a size is negative or too large, a flag is unknown, or bytes is null. */
 crucible_eigh_status crucible_eigh_workspace(int64_t n, int64_t batch, int flags, size_t* bytes);
 
 /* Solves the batch. Per matrix, a: n*n floats; lambda: n floats; q: n*n floats (may be null with
- * VALUES_ONLY); info: one int32 (info itself may be null). info[b]: 0 solved; 1 the triangle holds NaN or Inf (that
- * matrix's outputs are NaN, the others are untouched by it); 2 the iteration did not converge (its
- * outputs are the state it was left in).
+ * VALUES_ONLY); info: one int32 (info itself may be null). info[b]: 0 solved; 1 the triangle holds
+ * NaN or Inf (that matrix's outputs are NaN, the others keep their bits); 2 the iteration did not
+ * converge (its outputs are the state it was left in).
  *
  * INVALID_ARGUMENT: as above, or a needed pointer is null. WORKSPACE_TOO_SMALL: workspace_bytes is
  * less than crucible_eigh_workspace() says. CUDA_ERROR: a launch was refused; nothing may be read
