@@ -237,8 +237,8 @@ TEST_F(GpuRun, FirstInterruptAsksTheSecondInsists) {
   EXPECT_FALSE(Folder().IsLocked());
 }
 
-// The job owns the terminal, so its Ctrl-C goes to the job; what the job left in the background goes
-// with it, and the terminal comes back to the caller.
+// The job owns the terminal, so its Ctrl-C goes to the job; what the job left in the background
+// goes with it.
 TEST_F(GpuRun, CtrlCOnATerminalLeavesNothingBehind) {
   const std::string script = "setsid sleep 300 & touch " + Path("up") + "; exec sleep 60";
   std::fflush(nullptr);

@@ -2,8 +2,8 @@
 //
 // $FAKE_NVML_STATE names a text file of "NAME VALUE" lines, read anew at each call, so that a test
 // (or a job) can change the GPU under a running runner: gpus N, permission 0|1, mhz N, reasons N,
-// foreign PID, foreign.UUID PID, lost 0|1, drop_pins 0|1, capability 90, driver 999. Every change of clocks is
-// appended to $FAKE_NVML_CALLS.
+// foreign PID, foreign.UUID PID, lost 0|1, drop_pins 0|1, capability 90, driver 999.
+// Every change of clocks is appended to $FAKE_NVML_CALLS.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
