@@ -27,7 +27,7 @@ constexpr std::string_view kPassed[] = {"PATH",
                                         "CRUCIBLE_NVML_LIBRARY"};
 
 constexpr std::string_view kFlags[] = {"--log", "--quiet", "--yield", "--say-clocks"};
-constexpr std::string_view kValued[] = {"--device",   "--limit",  "--queue-limit",
+constexpr std::string_view kValued[] = {"--device",   "--gpu",    "--limit",    "--queue-limit",
                                         "--priority", "--clocks", "--clock-mhz"};
 
 template <class List>

@@ -18,6 +18,11 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr int kBusyMs = 10'000;
+// Who opens the file while nobody else has it open reads all of its write-ahead log, so that a long
+// one costs every job milliseconds; a short one costs a sync of the disk more often: here one in
+// about thirty jobs. The log must be emptied: a plain checkpoint is forgotten with the last
+// connection, and every job after it would do it again.
+constexpr int kMaxLogPages = 250;
 constexpr char kColumns[] =
     "id, device, argv, directory, mission, priority, queued_ms, started_ms, ended_ms, exit_code, "
     "signal, outcome, nonce, runner, log_path, toolchain, clocks, drift";
@@ -162,7 +167,7 @@ Result<History> History::Open(const fs::path& file) {
   History history(database);
   if (code != SQLITE_OK) return history.Failure("open");
   sqlite3_busy_timeout(database, kBusyMs);
-  // A checkpoint at each close would sync the disk for each job; one in a thousand pages does.
+  // A checkpoint at each close would sync the disk for each job; see kMaxLogPages.
   sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   // The log's own table is the sign that a writer before us has done this: reading is cheaper.
   if (Statement known(database, "SELECT drift FROM jobs LIMIT 0"); known.valid()) {
@@ -202,7 +207,21 @@ Result<> History::Put(const JobRow& row) {
                 fmt::format("INSERT OR REPLACE INTO jobs ({}) VALUES {}", kColumns, kEighteen));
   if (!put.valid()) return Failure("write a job to");
   BindRow(row, &put);
-  if (put.Step() != SQLITE_DONE) return Failure("write a job to");
+  int pages = 0;
+  const auto note = [](void* to, sqlite3*, const char*, int now) {
+    *static_cast<int*>(to) = now;
+    return SQLITE_OK;
+  };
+  sqlite3_wal_hook(database_, note, &pages);
+  const int code = put.Step();
+  sqlite3_wal_hook(database_, nullptr, nullptr);
+  if (code != SQLITE_DONE) return Failure("write a job to");
+  if (row.outcome.empty() || pages < kMaxLogPages) return {};
+  // The device has been let go: nobody waits for the disk now but this call. If another process is
+  // writing, its own end will do it.
+  sqlite3_busy_timeout(database_, 0);
+  sqlite3_wal_checkpoint_v2(database_, nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
+  sqlite3_busy_timeout(database_, kBusyMs);
   return {};
 }
 

@@ -15,7 +15,7 @@ worktree. Waiting is first come, first served. A call made inside a running job 
 
   --device D          cpu, any (any GPU), an index as in nvidia-smi or a GPU's UUID, or several
                       of these joined by commas (the first that is free)
-                      (default: any GPU; the CPU where there is none)
+                      (default: any GPU; the CPU where there is none); also --gpu D
   --limit T           end the job when it has run for T: 500ms, 10s, 10m, 1h (default: no limit)
   --queue-limit T     give up when the turn has not come after T (default: wait)
   --priority P        high, normal or low (default normal); nobody is overtaken after 10 minutes
@@ -74,7 +74,7 @@ Result<int> ParseCount(const std::string& option, const std::string& word) {
 }
 
 Result<> SetOption(const std::string& name, const std::string& value, RunOptions* options) {
-  if (name == "--device") {
+  if (name == "--device" || name == "--gpu") {
     if (value.empty()) return Wrong(name, "it is empty");
     options->device = value;
   } else if (name == "--limit") {

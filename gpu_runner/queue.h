@@ -5,11 +5,12 @@
 // so its order stays strict whatever the others chose.
 //
 // A waiter is a FIFO in the device's tickets folder, named
-// SEQUENCE.CLASS.QUEUED_MS.PID.LIMIT_MS.YIELDS.JOB: the name is the whole ticket, so it is never half written. Its
-// owner keeps it flocked; a ticket that can be locked is dead and is unlinked, under the mutex (a
-// reaper outside it could unlink a newborn). Taking the lock and leaving the queue are one step
-// under the mutex, so no newcomer slips between. Waiters sleep: the leaving holder wakes the next
-// by a byte in its FIFO; a wake lost to a SIGKILL is made good within kRecheckMs.
+// SEQUENCE.CLASS.QUEUED_MS.PID.LIMIT_MS.YIELDS.JOB: the name is the whole ticket, so it is never
+// half written. Its owner keeps it flocked; a ticket that can be locked is dead and is unlinked,
+// under the mutex (a reaper outside it could unlink a newborn). Taking the lock and leaving the
+// queue are one step under the mutex, so no newcomer slips between. Waiters sleep: the leaving
+// holder wakes the next by a byte in its FIFO; a wake lost to a SIGKILL is made good within
+// kRecheckMs.
 #pragma once
 
 #include <cstdint>

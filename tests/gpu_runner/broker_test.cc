@@ -336,6 +336,8 @@ TEST_F(BrokerTest, OptionsThatAreNotTheCallersToChooseAreRefused) {
   EXPECT_EQ(RunCall(Call({"--device", "7", "--priority", "low", "--", "true"})).status.ShellCode(),
             0);
   EXPECT_EQ(Rows().at(0).device, "cpu");
+  EXPECT_EQ(RunCall(Call({"--gpu", "7", "--", "true"})).status.ShellCode(), 0);
+  EXPECT_EQ(Rows().at(0).device, "cpu");
   const Captured run = RunCall(Call({"--", "echo", std::string(kMaxBrokerMessage - 60, 'a')}));
   EXPECT_EQ(run.status.ShellCode(), 2);
   EXPECT_NE(run.err.find("is the most"), std::string::npos) << run.err.substr(0, 300);

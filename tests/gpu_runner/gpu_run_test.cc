@@ -192,6 +192,26 @@ TEST_F(GpuRun, AYieldingCallLetsAShorterOneGoFirst) {
   EXPECT_EQ(ReadFile(Path("order")).value_or(""), "strict\nshort\nlong\n");
 }
 
+// Each call reads the write-ahead log that it finds: it must not grow with the number of jobs.
+TEST_F(GpuRun, TheHistorysLogIsEmptiedNowAndThen) {
+  {
+    auto history = History::Open(folder_ / "home" / "log.sqlite");
+    ASSERT_TRUE(history);
+    JobRow row;
+    row.outcome = "ok";
+    std::size_t largest = 0;
+    for (int i = 0; i < 300; ++i) {
+      row.id = "j" + std::to_string(i);
+      ASSERT_TRUE(history->Put(row));
+      largest = std::max(largest, std::filesystem::file_size(folder_ / "home/log.sqlite-wal"));
+    }
+    EXPECT_GT(largest, 0u);
+    EXPECT_LT(largest, 1'200'000u);  // 250 pages and one job's
+  }
+  EXPECT_EQ(Run({"--device", "cpu", "--", "true"}).status.ShellCode(), 0);
+  EXPECT_EQ(Rows().size(), 301u);
+}
+
 TEST_F(GpuRun, KeepsItsHistoryOutOfTheRepositorysStatus) {
   std::filesystem::create_directories(folder_ / "repository" / ".git");
   SubprocessSpec spec = Spec({"--device", "cpu", "--", "true"});
@@ -217,8 +237,8 @@ TEST_F(GpuRun, FirstInterruptAsksTheSecondInsists) {
   EXPECT_FALSE(Folder().IsLocked());
 }
 
-// The job owns the terminal, so its Ctrl-C goes to the job; what the job left in the background goes
-// with it, and the terminal comes back to the caller.
+// The job owns the terminal, so its Ctrl-C goes to the job; what the job left in the background
+// goes with it.
 TEST_F(GpuRun, CtrlCOnATerminalLeavesNothingBehind) {
   const std::string script = "setsid sleep 300 & touch " + Path("up") + "; exec sleep 60";
   std::fflush(nullptr);

@@ -20,9 +20,10 @@ int main(int argc, char** argv) {
   float* x = nullptr;
   if (cudaMalloc(&x, n * sizeof(float)) != cudaSuccess) return std::puts("no memory"), 1;
   cudaMemset(x, 0, n * sizeof(float));
-  const auto start = std::chrono::steady_clock::now();
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
   int launches = 0;
-  while (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < seconds) {
+  while (std::chrono::duration<double>(Clock::now() - start).count() < seconds) {
     Work<<<1320, 256>>>(x, n);
     if (cudaDeviceSynchronize() != cudaSuccess) return std::puts("failed"), 1;
     ++launches;

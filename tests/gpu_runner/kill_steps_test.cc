@@ -90,7 +90,7 @@ TEST_F(KillSteps, WhicheverItIsTheNextCallRunsAndNothingIsLeft) {
     EXPECT_FALSE(Folder().IsLocked()) << "step " << step;
     const std::string cgroup = JobCgroupPath(job);
     EXPECT_TRUE(cgroup.empty() || !std::filesystem::exists(cgroup)) << "step " << step;
-    // A killed one's job may be dying still where it had not come to its exec: never more than that.
+    // A job that had not come to its exec may be dying still: never more than that.
     EXPECT_TRUE(Eventually([&] {
       return ProcessesWithEnvironment("CRUCIBLE_LOCK_DIR", environment_.at("CRUCIBLE_LOCK_DIR"))
           .empty();

@@ -89,6 +89,11 @@ TEST(Options, EndAtTheCommandAndKeepItsWords) {
   EXPECT_EQ(options->command, (std::vector<std::string>{"ls", "--help"}));
 }
 
+TEST(Options, AGpuIsADevice) {
+  EXPECT_EQ(ParseRunOptions({"--gpu", "1", "--", "ls"})->device, "1");
+  EXPECT_EQ(ParseRunOptions({"--gpu=any", "ls"})->device, "any");
+}
+
 TEST(Options, NameTheWordThatIsWrong) {
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"--priority", "urgent", "--", "ls"},

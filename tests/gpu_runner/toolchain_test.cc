@@ -2,6 +2,8 @@
 // row get. The compilers are scripts that answer --version.
 #include "gpu_runner/toolchain.h"
 
+#include <set>
+
 #include "base/json.h"
 #include "tests/gpu_runner/runner_fixture.h"
 
@@ -70,6 +72,24 @@ TEST_F(Toolchains, ANestedCallHasTheSameProfileAndNoLongerPath) {
   const auto run = Run({"--device", "0", "--toolchain", "cuda13", "--", Program(), "--device", "0",
                         "--", "sh", "-c", count});
   EXPECT_EQ(run.out, "cuda13\n1\n") << run.err;
+}
+
+TEST_F(Toolchains, AnotherDriverOrKindOfGpuIsAnotherFingerprint) {
+  WriteProfiles(Whole());
+  std::set<std::string> fingerprints;
+  // The last is as the first: equal tools, equal fingerprint.
+  for (const char* gpu : {"driver 999\n", "driver 998\n", "driver 999\ncapability 90\ngpus 2\n"}) {
+    SetNvml(gpu);
+    EXPECT_EQ(Run({"--device", "0", "--toolchain", "cuda13", "--", "true"}).status.ShellCode(), 0);
+    fingerprints.insert(RowToolchain()["fingerprint"].get<std::string>());
+  }
+  EXPECT_EQ(fingerprints.size(), 2u);
+  SetNvml("capability 120\n");
+  Run({"--device", "0", "--", "true"});
+  const std::string with_12 = RowToolchain()["fingerprint"];
+  SetNvml("capability 90\n");
+  Run({"--device", "0", "--", "true"});
+  EXPECT_NE(with_12, RowToolchain()["fingerprint"].get<std::string>());
 }
 
 TEST_F(Toolchains, WithoutAProfileTheRowHasAFingerprintToo) {

@@ -2,8 +2,8 @@
 //
 // $FAKE_NVML_STATE names a text file of "NAME VALUE" lines, read anew at each call, so that a test
 // (or a job) can change the GPU under a running runner: gpus N, permission 0|1, mhz N, reasons N,
-// foreign PID, foreign.UUID PID, lost 0|1, drop_pins 0|1, capability 90. Every change of clocks is
-// appended to $FAKE_NVML_CALLS.
+// foreign PID, foreign.UUID PID, lost 0|1, drop_pins 0|1, capability 90, driver 999.
+// Every change of clocks is appended to $FAKE_NVML_CALLS.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -47,27 +47,34 @@ long LockedMhz() {
   return mhz;
 }
 
-constexpr int kOk = 0, kNoPermission = 4, kLost = 15;
-int Alive() { return Setting("lost", 0) != 0 ? kLost : kOk; }
+constexpr int kOk = 0, kUninitialized = 1, kInvalid = 2, kNoPermission = 4, kLost = 15;
+bool initialised = false;  // as with the real one, nothing works before nvmlInit
+int Alive() { return !initialised ? kUninitialized : Setting("lost", 0) != 0 ? kLost : kOk; }
 
 }  // namespace
 
 extern "C" {
 
-int nvmlInit_v2() { return kOk; }
-int nvmlShutdown() { return kOk; }
+int nvmlInit_v2() {
+  initialised = true;
+  return kOk;
+}
+int nvmlShutdown() {
+  initialised = false;
+  return kOk;
+}
 const char* nvmlErrorString(int code) {
   return code == kNoPermission ? "Insufficient Permissions"
          : code == kLost       ? "GPU is lost"
                                : "Error";
 }
 int nvmlSystemGetDriverVersion(char* text, unsigned size) {
-  std::snprintf(text, size, "999.1");
-  return kOk;
+  std::snprintf(text, size, "%ld.1", Setting("driver", 999));
+  return initialised ? kOk : kUninitialized;
 }
 int nvmlDeviceGetCount_v2(unsigned* count) {
   *count = static_cast<unsigned>(Setting("gpus", 1));
-  return kOk;
+  return initialised ? kOk : kUninitialized;
 }
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
   static char handles[16];
@@ -124,7 +131,8 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, void*
   }
   return Alive();
 }
-int nvmlDeviceSetGpuLockedClocks(void*, unsigned low, unsigned) {
+int nvmlDeviceSetGpuLockedClocks(void*, unsigned low, unsigned high) {
+  if (low != high || low == 0 || !initialised) return kInvalid;  // gpu_run locks one clock
   if (Setting("permission", 1) == 0) {
     Record("refused");
     return kNoPermission;
