@@ -56,7 +56,11 @@ class Planner {
       const bool works = mission.state == "preparing" || mission.state == "running" ||
                          mission.state == "merging" ||
                          (mission.state == "ended" && mission.merge_outcome.empty());
-      if (mine && works) taken_.insert(mission.cases.begin(), mission.cases.end());
+      if (mine && works) {
+        taken_.insert(mission.cases.begin(), mission.cases.end());
+        for (const std::string& name : mission.cases)
+          for (const std::string& file : FilesOf(name)) editor_of_.emplace(file, mission.id);
+      }
       if (!mine) continue;
       if (mission.state != "planned") taken_up_.insert(mission.cases.begin(), mission.cases.end());
       const auto settings = nlohmann::json::parse(mission.settings, nullptr, false);
@@ -67,6 +71,7 @@ class Planner {
     for (const Entry& entry : in_.entries)
       if (!entry.supersedes.empty()) superseded_.insert(entry.supersedes);
     for (const TargetCase& item : in_.target->cases) scores_.push_back(ScoreOf(item));
+    OrderFreeCases();
   }
 
   std::optional<MissionPlan> Added() {
@@ -131,14 +136,14 @@ class Planner {
 
   // Every case has its turn before one has a second.
   std::optional<MissionPlan> NotTakenUp() {
-    std::vector<std::size_t> order = FreeCases();
+    std::vector<std::size_t> order = free_;
     std::erase_if(order, [&](std::size_t index) {
       return taken_up_.contains(in_.target->cases[index].name);
     });
     return Best(order);
   }
 
-  std::optional<MissionPlan> MostPromising() { return Best(FreeCases()); }
+  std::optional<MissionPlan> MostPromising() { return Best(free_); }
 
   std::string WhyNot() const {
     std::string text = fmt::format("every case of {} is being worked on", in_.target->name);
@@ -174,18 +179,42 @@ class Planner {
     if (order.size() > 1)
       plan.why += fmt::format("; next is {} with {:.3g}", in_.target->cases[order[1]].name,
                               scores_[order[1]].value);
+    plan.why += held_back_;
     return plan;
   }
 
-  // Indices of the cases nobody works on, the largest score first, ties in the file's order.
-  std::vector<std::size_t> FreeCases() const {
-    std::vector<std::size_t> order;
+  const std::set<std::string>& FilesOf(const std::string& name) const {
+    static const std::set<std::string> kNone;
+    const auto found = in_.files_of_case.find(name);
+    return found == in_.files_of_case.end() ? kNone : found->second;
+  }
+
+  // "FILE, as m3 does" of a file that a running mission edits as well, "" where there is none.
+  std::string SharedFile(const std::string& name) const {
+    for (const std::string& file : FilesOf(name))
+      if (const auto editor = editor_of_.find(file); editor != editor_of_.end())
+        return fmt::format("{}, as {} does", file, editor->second);
+    return "";
+  }
+
+  // Those nobody works on, the largest score first, ties in the file's order; without those that
+  // share a file with a running mission, as long as others are there.
+  void OrderFreeCases() {
     for (std::size_t i = 0; i < scores_.size(); ++i)
-      if (!taken_.contains(in_.target->cases[i].name)) order.push_back(i);
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      if (!taken_.contains(in_.target->cases[i].name)) free_.push_back(i);
+    std::stable_sort(free_.begin(), free_.end(), [&](std::size_t a, std::size_t b) {
       return scores_[a].value > scores_[b].value;
     });
-    return order;
+    std::vector<std::size_t> apart = free_;
+    std::erase_if(apart,
+                  [&](std::size_t i) { return !SharedFile(in_.target->cases[i].name).empty(); });
+    if (apart.empty() || apart.size() == free_.size()) return;
+    for (const std::size_t index : free_) {
+      const std::string& name = in_.target->cases[index].name;
+      if (const std::string shared = SharedFile(name); !shared.empty())
+        held_back_ += fmt::format("; {} waits: it edits {}", name, shared);
+    }
+    free_ = std::move(apart);
   }
 
   std::string GoalFor(const std::string& name) const {
@@ -200,7 +229,7 @@ class Planner {
 
   template <class Wanted, class Words>
   std::optional<MissionPlan> FromEntries(Wanted wanted, Words words) const {
-    for (const std::size_t index : FreeCases()) {
+    for (const std::size_t index : free_) {
       const std::string& name = in_.target->cases[index].name;
       std::vector<const Entry*> found;
       for (std::size_t i = 0; i < in_.entries.size() && found.size() < kMostRetries; ++i)
@@ -281,7 +310,10 @@ class Planner {
 
   const PlannerInput& in_;
   std::set<std::string> taken_, taken_up_, retried_, superseded_;
-  std::vector<Score> scores_;  // in the order of the target's cases
+  std::map<std::string, std::string> editor_of_;  // file -> the mission that edits it now
+  std::vector<Score> scores_;                     // in the order of the target's cases
+  std::vector<std::size_t> free_;                 // indices of cases that can be given out
+  std::string held_back_;
   std::string notes_;
 };
 

@@ -14,9 +14,17 @@
 // alone): kernel; explorer, a different architecture, after two on the case in vain since its bar
 // moved; scout, which reads and ranks ideas, after four; simplifier after every four that landed.
 // A case that a running mission claims is not given out twice. Ties go to the target file's order.
+//
+// Two missions that edit the same files conflict when both come to be merged. So rules 2 to 5 look
+// among the cases whose files no running mission edits (the target's knobs say which files move
+// which case); only where every free case shares a file with a running mission, among all of them:
+// an agent that works may still find something, one that waits cannot. A mission that a person added
+// (rule 1) waits for its cases alone: the person's word counts.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,6 +41,8 @@ struct PlannerInput {
   std::vector<Entry> entries;        // of the target, oldest first
   std::vector<Point> points;
   Conditions now;
+  // The files that a mission on a case edits; a case without an entry shares no file.
+  std::map<std::string, std::set<std::string>> files_of_case;
 };
 
 struct MissionPlan {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/result.h"
+
 namespace crucible {
 namespace {
 
@@ -72,6 +74,12 @@ std::string_view MeaningOfMergeOutcome(std::string_view word) {
 bool IsValidMove(std::string_view from, std::string_view to) {
   return std::any_of(std::begin(kMoves), std::end(kMoves),
                      [&](const Move& move) { return move.from == from && move.to == to; });
+}
+
+void MoveState(const std::string& mission, std::string* state, std::string_view to) {
+  CRUCIBLE_CHECK(*state == to || IsValidMove(*state, to),
+                 "mission " + mission + " goes from " + *state + " to " + std::string(to));
+  *state = to;
 }
 
 }  // namespace crucible

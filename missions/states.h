@@ -10,6 +10,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace crucible {
@@ -29,5 +30,9 @@ std::string_view MeaningOfMergeOutcome(std::string_view word);
 
 // May a mission's row go from one state to the other? Staying is no move; unknown words never.
 bool IsValidMove(std::string_view from, std::string_view to);
+
+// Every change of a mission's state goes through here. Staying is fine; a move that is none is a
+// mistake of the program, which ends with the mission and both words named.
+void MoveState(const std::string& mission, std::string* state, std::string_view to);
 
 }  // namespace crucible

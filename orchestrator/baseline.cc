@@ -89,7 +89,9 @@ Result<Arm> BaselineArm(const BaselineContext& context, const std::string& commi
   CRUCIBLE_ASSIGN(const std::string hash, SourceHash(*context.target, checkout));
   request.arm.build = context.workspace->Builds() / hash.substr(0, 16);
   request.programs = context.workspace->programs;
-  request.log = context.workspace->Builds() / (hash.substr(0, 16) + ".log");
+  // Not in the builds, which are swept when the campaign ends: an error names this file.
+  request.log =
+      context.workspace->home / "measurements" / fmt::format("build.{}.log", hash.substr(0, 16));
   request.environment = context.workspace->Environment("", context.run_nonce);
   if (context.target->build_on_device)
     request.runner = RunnerPrefix(*context.workspace, context.target->device,
@@ -115,6 +117,22 @@ Result<std::string> KernelGeneration(const BaselineContext& context, const std::
       if (!foreign.contains(file)) listing += file + " " + blob + "\n";
   }
   return Sha256Hex(listing).substr(0, 16);
+}
+
+Result<std::map<std::string, std::set<std::string>>> KnobFilesOfCases(
+    const BaselineContext& context, const std::string& commit) {
+  std::map<std::string, std::set<std::string>> files;
+  const Target& target = *context.target;
+  if (target.knobs_file.empty()) return files;
+  const auto text = context.repository->ReadFileAt(commit, target.knobs_file);
+  if (!text) return files;
+  CRUCIBLE_ASSIGN(const KnobSpace space, ParseKnobs(*text, target.knobs_file));
+  for (const Knob& knob : space.knobs)
+    for (const TargetCase& item : target.cases)
+      if (knob.cases.empty() ||
+          std::find(knob.cases.begin(), knob.cases.end(), item.name) != knob.cases.end())
+        files[item.name].insert(knob.file);
+  return files;
 }
 
 Result<> MeasureMain(const BaselineContext& context, Store* store, const std::string& commit,

@@ -4,6 +4,7 @@
 // from stored times. Checkouts and builds are made on demand and removed with the campaign.
 #pragma once
 
+#include <set>
 #include <string>
 
 #include "base/result.h"
@@ -29,6 +30,10 @@ Result<Arm> BaselineArm(const BaselineContext& context, const std::string& commi
 // paths, less the knob files that can only move other cases.
 Result<std::string> KernelGeneration(const BaselineContext& context, const std::string& commit,
                                      const std::vector<std::string>& cases);
+
+// Which knob files move each case of the target; nothing where it has no knobs.
+Result<std::map<std::string, std::set<std::string>>> KnobFilesOfCases(
+    const BaselineContext& context, const std::string& commit);
 
 // What a measurement of main is for.
 enum class MeasureFor {

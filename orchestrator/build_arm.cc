@@ -80,10 +80,12 @@ Result<> RunCommand(const BuildRequest& request, const std::vector<std::string>&
 std::string FirstErrorLines(const std::string& output, int most) {
   std::istringstream stream(output);
   std::vector<std::string> errors, all;
+  bool in_cmake_error = false;  // CMake says what is wrong in the indented lines below
   for (std::string line; std::getline(stream, line);) {
     if (line.empty()) continue;
     all.push_back(line);
-    const bool says_error = line.find("error") != std::string::npos ||
+    in_cmake_error = line.starts_with("CMake Error") || (in_cmake_error && line.starts_with("  "));
+    const bool says_error = in_cmake_error || line.find("error") != std::string::npos ||
                             line.find("Error") != std::string::npos ||
                             line.find("undefined reference") != std::string::npos ||
                             line.find("not found") != std::string::npos;

@@ -4,61 +4,26 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <regex>
 
 #include "base/clock.h"
 #include "base/files.h"
-#include "base/hash.h"
-#include "base/json.h"
 #include "base/process_identity.h"
-#include "orchestrator/agents/agent_ready.h"
+#include "missions/states.h"
 #include "orchestrator/campaign_impl.h"
+#include "orchestrator/integrate.h"
 #include "orchestrator/prove_harness.h"
 
 namespace crucible {
 namespace {
 
-using nlohmann::json;
-
 constexpr std::int64_t kPollMs = 100;
 constexpr std::int64_t kStatusEveryMs = 10'000;
 constexpr std::int64_t kSpendEveryMs = 2'000;
-constexpr std::int64_t kLeastFreeBytes = std::int64_t{512} << 20;
 
 volatile sig_atomic_t g_interrupts = 0;
 void OnInterrupt(int) { g_interrupts = g_interrupts + 1; }
 
 std::string RunNonceName(const std::string& campaign) { return "run:" + campaign; }
-
-Result<> CheckPlace(const Workspace& workspace, Repository* repository) {
-  CRUCIBLE_ASSIGN(const std::vector<std::string> dirty, repository->DirtyPathsOfMain());
-  if (!dirty.empty())
-    return Fail(ErrorKind::kUsage, "launch in", repository->common_directory().string(),
-                fmt::format("main is checked out with {} uncommitted change(s), e.g. {}",
-                            dirty.size(), dirty.front()),
-                "commit or stash them, since merges move main");
-  CRUCIBLE_TRY(PrepareHome(workspace));
-  CRUCIBLE_ASSIGN(const std::int64_t free, FreeBytes(workspace.home));
-  if (free < kLeastFreeBytes)
-    return Fail(ErrorKind::kIo, "launch in", workspace.home.string(),
-                fmt::format("only {} MiB are free on that disk", free >> 20),
-                fmt::format("free at least {} MiB", kLeastFreeBytes >> 20));
-  return {};
-}
-
-// The campaign's own copies: a later edit of the user's files changes nothing that runs.
-Result<> Freeze(const CampaignFile& file, const Workspace& workspace) {
-  const std::filesystem::path folder = workspace.Campaign(file.name);
-  CRUCIBLE_ASSIGN(const std::string campaign, ReadFile(file.file));
-  CRUCIBLE_ASSIGN(const std::string target, ReadFile(file.target));
-  // The copy names the frozen target beside it, so that it is a whole campaign file of its own.
-  static const std::regex kTargetLine("(^|\n)target[ \t]*=[^\n]*");
-  CRUCIBLE_TRY(
-      WriteFileAtomically(folder / "campaign.toml",
-                          std::regex_replace(campaign, kTargetLine, "$1target = \"target.toml\"",
-                                             std::regex_constants::format_first_only)));
-  return WriteFileAtomically(folder / "target.toml", target);
-}
 
 }  // namespace
 
@@ -67,60 +32,15 @@ Campaign::Campaign(Campaign&&) noexcept = default;
 Campaign& Campaign::operator=(Campaign&&) noexcept = default;
 Campaign::~Campaign() = default;
 
-Result<Campaign> Campaign::Launch(const CampaignFile& file, const std::filesystem::path& repository,
-                                  const Workspace& workspace, Progress progress) {
-  CRUCIBLE_ASSIGN(Target target, LoadTarget(file.target));
-  CRUCIBLE_ASSIGN(Repository opened, Repository::Open(repository, file.branch));
-  CRUCIBLE_TRY(CheckPlace(workspace, &opened));
-  CRUCIBLE_TRY(AgentsReady(file.agent));
-  CRUCIBLE_ASSIGN(Store store, Store::Open(workspace.LogFile()));
-  CRUCIBLE_ASSIGN(const auto known, store.FindCampaign(file.name));
-  if (known)
-    return Fail(
-        ErrorKind::kConflict, "launch", file.name,
-        fmt::format("a campaign of that name is there, state {}", known->state),
-        fmt::format("`crucible campaign resume {}`, or give this one another name", file.name));
-  CRUCIBLE_ASSIGN(const std::string tip, opened.MainTip());
-  CRUCIBLE_TRY(Freeze(file, workspace));
-  CampaignRow row;
-  row.name = file.name;
-  row.target = target.name;
-  row.file = (workspace.Campaign(file.name) / "campaign.toml").string();
-  const std::uint64_t seed = file.seed != 0 ? file.seed : std::stoull(RandomHex(7), nullptr, 16);
-  row.settings = json{{"id", RandomHex(4)}, {"seed", seed}, {"source", file.file.string()}}.dump();
-  row.state = "interrupted";  // until the loop owns it
-  row.started_ms = SystemClock().UnixMs();
-  row.deadline_ms = row.started_ms + file.wall_ms;
-  row.base_commit = tip;
-  CRUCIBLE_TRY(store.PutCampaign(row));
-  return Resume(file.name, repository, workspace, std::move(progress));
-}
-
-Result<Campaign> Campaign::Resume(const std::string& name, const std::filesystem::path& repository,
-                                  const Workspace& workspace, Progress progress) {
-  CRUCIBLE_ASSIGN(Store store, Store::Open(workspace.LogFile()));
-  CRUCIBLE_ASSIGN(const auto row, store.FindCampaign(name));
-  if (!row)
-    return Fail(ErrorKind::kNotFound, "resume", name, "the log has no such campaign",
-                "`crucible campaign status` lists them");
-  if (const ProcessIdentity owner = ProcessIdentityFromText(row->owner); IsAlive(owner))
-    return Fail(ErrorKind::kConflict, "resume", name,
-                fmt::format("it is running in process {}", owner.pid),
-                "`crucible campaign status`, or stop it first");
-  CRUCIBLE_ASSIGN(CampaignFile file, LoadCampaignFile(workspace.Campaign(name) / "campaign.toml"));
-  file.target = workspace.Campaign(name) / "target.toml";
-  CRUCIBLE_ASSIGN(Target target, LoadTarget(file.target));
-  CRUCIBLE_ASSIGN(Repository opened, Repository::Open(repository, file.branch));
-  const json settings = json::parse(row->settings, nullptr, false);
-  auto impl = std::make_unique<Impl>(
-      Impl{std::move(file), std::move(target), workspace, std::move(opened), std::move(store), *row,
-           std::move(progress), RandomHex(8), settings.value("id", std::string("0"))});
-  return Campaign(std::move(impl));
-}
-
 Result<CampaignSummary> Campaign::Run() { return impl_->Run(); }
 
 Result<CampaignSummary> Campaign::Impl::Run() {
+  auto summary = Loop();
+  if (!summary) Abandon(summary.error());
+  return summary;
+}
+
+Result<CampaignSummary> Campaign::Impl::Loop() {
   struct sigaction action {};
   action.sa_handler = OnInterrupt;
   ::sigaction(SIGINT, &action, nullptr);
@@ -279,9 +199,17 @@ Result<> Campaign::Impl::Merge() {
     const auto status = merge->process.Wait();
     merge.reset();
     CRUCIBLE_ASSIGN(auto ended, store.FindMission(mission));
+    // It may have died between the move of main and the word of it in the log.
     if (ended && ended->state == "merging") {
+      CRUCIBLE_ASSIGN(const MissionOrder order,
+                      ReadMissionOrder(workspace.Mission(mission) / "mission.json"));
+      CRUCIBLE_TRY(FinishInterruptedLanding(order));
+      CRUCIBLE_ASSIGN(ended, store.FindMission(mission));
+    }
+    if (ended &&
+        (ended->state == "merging" || (ended->state == "ended" && ended->merge_outcome.empty()))) {
       // The integration broke before a verdict: the commit stays in the row, nothing reached main.
-      ended->state = "done";
+      MoveState(mission, &ended->state, "done");
       ended->merge_outcome = "crashed";
       ended->merge_commit.clear();
       CRUCIBLE_TRY(store.PutMission(*ended));

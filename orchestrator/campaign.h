@@ -31,8 +31,9 @@ using Progress = std::function<void(const std::string& line)>;
 
 class Campaign {
  public:
-  // A new campaign. kConflict when one of that name is there already (resume it), kUsage on a bad
-  // file or a dirty checkout of main; nothing is written before everything was checked.
+  // A new campaign. kConflict when one of that name is there already (resume it; one that broke off
+  // or was killed before it had done anything is launched anew), kUsage on a bad file or a dirty
+  // checkout of main; nothing is written before everything was checked.
   static Result<Campaign> Launch(const CampaignFile& file, const std::filesystem::path& repository,
                                  const Workspace& workspace, Progress progress);
   // Takes up one that was paused, stopped, interrupted or killed. kConflict while its owner lives.
@@ -42,7 +43,9 @@ class Campaign {
   Campaign& operator=(Campaign&&) noexcept;
   ~Campaign();
 
-  // Runs until its budget, a stop or pause (from the log, by any process), or SIGINT / SIGTERM.
+  // Runs until its budget, a stop or pause (from the log, by any process), or SIGINT / SIGTERM. A
+  // failure (a full disk, no compiler) ends it as a signal would: its processes, worktrees and
+  // branches go, and a launch that had measured nothing yet is taken back whole.
   Result<CampaignSummary> Run();
 
  private:

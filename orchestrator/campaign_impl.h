@@ -1,4 +1,4 @@
-// campaign_impl.h: the campaign's state, shared by its three source files (private to them).
+// campaign_impl.h: the campaign's state, shared by its source files (private to them).
 #pragma once
 
 #include <map>
@@ -39,6 +39,7 @@ struct Campaign::Impl {
   Progress progress;
   std::string run_nonce;  // of this process; in every child's environment
   std::string id;         // random, for keys of entries
+  bool fresh = false;     // this process launched it: what never began is taken back
 
   std::map<std::string, RunningAgent> agents;
   std::optional<RunningMerge> merge;
@@ -51,8 +52,9 @@ struct Campaign::Impl {
   std::int64_t last_spend_ms = 0;
   Spend spent;  // looked at now and then
 
-  // campaign.cc: the loop.
-  Result<CampaignSummary> Run();
+  // campaign.cc: the loop (campaign_launch.cc: Launch and Resume).
+  Result<CampaignSummary> Run();  // the loop; an error of it is cleaned up after
+  Result<CampaignSummary> Loop();
   Result<> ProveFirst();
   Result<> MeasureFirst();
   Result<> MeasureLast();
@@ -79,6 +81,9 @@ struct Campaign::Impl {
   Result<> Recover();
   Result<> RecoverMission(MissionRow row);
   Result<> SweepLeftovers();
+  void Abandon(const Error& error);
+  // It has a mission, or main was measured for it: there is something to resume.
+  static bool Begun(Store* store, const std::string& name, const std::string& id);
 };
 
 }  // namespace crucible

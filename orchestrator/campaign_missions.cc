@@ -8,6 +8,7 @@
 #include "briefs/brief.h"
 #include "missions/mission_text.h"
 #include "missions/planner.h"
+#include "missions/states.h"
 #include "orchestrator/agents/agent_place.h"
 #include "orchestrator/agents/llm/api_key.h"
 #include "orchestrator/campaign_impl.h"
@@ -60,6 +61,8 @@ Result<bool> Campaign::Impl::StartOne() {
   CRUCIBLE_ASSIGN(input.entries, store.QueryEntries(filter));
   CRUCIBLE_ASSIGN(input.points, store.Points(target.name));
   CRUCIBLE_ASSIGN(input.now, KnownConditions(&store, target.name));
+  CRUCIBLE_ASSIGN(const std::string tip, repository.MainTip());
+  CRUCIBLE_ASSIGN(input.files_of_case, KnobFilesOfCases(Baseline(), tip));
   std::string why_not;
   const auto plan =
       PlanNext(input, file.agent.kind == "proposer" ? "proposer" : "kernel", &why_not);
@@ -82,7 +85,7 @@ Result<bool> Campaign::Impl::StartOne() {
   mission.flavour = plan->flavour;
   mission.goal = plan->goal;
   mission.cases = plan->cases;
-  mission.state = "preparing";
+  MoveState(mission.id, &mission.state, "preparing");
   mission.planned_ms = SystemClock().UnixMs();
   mission.settings =
       json{{"why", plan->why}, {"approve", file.approve}, {"retry", plan->retry}}.dump();
@@ -177,7 +180,7 @@ Result<> Campaign::Impl::Launch(MissionRow mission, const std::string& why,
   spec.out = spec.err = Stdio::kFile;
   spec.log_path = workspace.Mission(mission.id) / "agent.log";
   CRUCIBLE_ASSIGN(Subprocess process, Subprocess::Start(spec));
-  mission.state = "running";
+  MoveState(mission.id, &mission.state, "running");
   mission.started_ms = SystemClock().UnixMs();
   mission.owner = ToText(IdentityOf(process.pid()));
   CRUCIBLE_TRY(store.PutMission(mission));
@@ -213,7 +216,7 @@ Result<> Campaign::Impl::EndAgent(RunningAgent* agent) {
                                        LastLine(workspace.Mission(mission.id) / "agent.log"));
   }
   if (mission.outcome == "candidate" && mission.best_commit.empty()) mission.outcome = "no_change";
-  mission.state = "ended";
+  MoveState(mission.id, &mission.state, "ended");
   mission.ended_ms = SystemClock().UnixMs();
   mission.owner.clear();
   json spend = AgentSpend(workspace.Mission(mission.id));
@@ -224,7 +227,7 @@ Result<> Campaign::Impl::EndAgent(RunningAgent* agent) {
   const bool to_merge =
       !mission.best_commit.empty() && mission.outcome != "pivot" && mission.outcome != "blocked";
   if (!to_merge) {
-    mission.state = "done";
+    MoveState(mission.id, &mission.state, "done");
     mission.merge_outcome = "nothing_to_merge";
     ++idle_missions;
   }

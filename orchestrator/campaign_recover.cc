@@ -1,11 +1,13 @@
 // campaign_recover.cc: what a killed run left behind, put in order.
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <filesystem>
 
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/process_identity.h"
+#include "missions/states.h"
 #include "orchestrator/campaign_impl.h"
 #include "orchestrator/integrate.h"
 
@@ -20,6 +22,10 @@ Result<> Campaign::Impl::Recover() {
     if (killed > 0)
       Event("", "campaign", fmt::format("ended {} processes of the interrupted run", killed));
   }
+  // A move of main that was cut off: its locks, and the checkouts that show main.
+  std::string note;
+  CRUCIBLE_TRY(repository.FinishMove(&note));
+  if (!note.empty()) Event("", "note", note);
   CRUCIBLE_ASSIGN(const std::vector<MissionRow> missions, store.Missions(row.name));
   for (const MissionRow& mission : missions)
     if (mission.state != "done" && mission.state != "planned")
@@ -37,7 +43,7 @@ Result<> Campaign::Impl::RecoverMission(MissionRow mission) {
     mission.report = "the campaign was interrupted while it ran";
     mission.ended_ms = SystemClock().UnixMs();
     mission.owner.clear();
-    mission.state = mission.best_commit.empty() ? "done" : "ended";
+    MoveState(mission.id, &mission.state, mission.best_commit.empty() ? "done" : "ended");
     if (mission.state == "done") mission.merge_outcome = "nothing_to_merge";
     CRUCIBLE_TRY(store.PutMission(mission));
     Event(mission.id, "mission",
@@ -51,7 +57,7 @@ Result<> Campaign::Impl::RecoverMission(MissionRow mission) {
       CRUCIBLE_ASSIGN(const auto finished, store.FindMission(mission.id));
       return CleanUp(finished.value_or(mission));
     }
-    mission.state = "ended";
+    MoveState(mission.id, &mission.state, "ended");
     CRUCIBLE_TRY(store.PutMission(mission));
   }
   if (mission.state == "done") return CleanUp(mission);
@@ -65,6 +71,10 @@ Result<> Campaign::Impl::RecoverMission(MissionRow mission) {
 
 // Worktrees, checkouts, builds and branches that no mission needs any more.
 Result<> Campaign::Impl::SweepLeftovers() {
+  // Another campaign that runs in this repository works with them; it sweeps at its own end.
+  CRUCIBLE_ASSIGN(const std::vector<CampaignRow> campaigns, store.Campaigns());
+  for (const CampaignRow& other : campaigns)
+    if (other.name != row.name && IsAlive(ProcessIdentityFromText(other.owner))) return {};
   CRUCIBLE_ASSIGN(const std::vector<MissionRow> missions, store.Missions(""));
   std::set<std::string> kept;
   for (const MissionRow& mission : missions)
@@ -81,6 +91,39 @@ Result<> Campaign::Impl::SweepLeftovers() {
   CRUCIBLE_TRY(RemoveTree(workspace.home / "checkouts"));
   CRUCIBLE_TRY(RemoveTree(workspace.home / "worktrees"));
   return RemoveTree(workspace.Builds());
+}
+
+// A failure ends the campaign as a signal would: nothing runs on, nothing half made stays. What
+// cannot be written now (a full disk) is done by the next run, as after a kill.
+void Campaign::Impl::Abandon(const Error& error) {
+  for (auto& [mission, agent] : agents) {
+    agent.process.Signal(SIGKILL);
+    (void)agent.process.Wait();
+  }
+  agents.clear();
+  if (merge) {
+    merge->process.Signal(SIGKILL);
+    (void)merge->process.Wait();
+    merge.reset();
+  }
+  KillByEnvironment("CRUCIBLE_RUN", run_nonce, 5000);
+  (void)Recover();
+  const bool begun = Begun(&store, row.name, id);
+  (void)SweepLeftovers();
+  if (fresh && !begun && store.RemoveCampaign(row.name) && RemoveTree(workspace.Campaign(row.name)))
+    return;  // as if it had not been launched, so that the same command works
+  row.state = "interrupted";
+  row.owner.clear();
+  row.ended_ms = SystemClock().UnixMs();
+  row.phase = row.state;
+  row.message = error.text;
+  (void)store.PutCampaign(row);
+  Event("", "campaign", fmt::format("campaign {} broke off: {}", row.name, error.text));
+}
+
+bool Campaign::Impl::Begun(Store* store, const std::string& name, const std::string& id) {
+  const auto missions = store->Missions(name);
+  return !missions || !missions->empty() || store->FindEntry(id + ".start").has_value();
 }
 
 }  // namespace crucible

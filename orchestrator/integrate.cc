@@ -6,8 +6,10 @@
 #include <set>
 
 #include "base/clock.h"
+#include "base/file_lock.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "missions/states.h"
 #include "orchestrator/baseline.h"
 #include "orchestrator/build_arm.h"
 #include "orchestrator/judge.h"
@@ -33,7 +35,7 @@ class Integrator {
         row_(std::move(row)) {}
 
   Result<Integration> Run(bool approved) {
-    row_.state = "merging";
+    MoveState(row_.id, &row_.state, "merging");
     row_.merge_commit.clear();
     CRUCIBLE_TRY(store_.PutMission(row_));
     CRUCIBLE_ASSIGN(const std::string foreign, ForeignPaths());
@@ -51,6 +53,9 @@ class Integrator {
 
   Result<bool> FinishLanded() {
     if (row_.merge_commit.empty()) return false;
+    std::string note;
+    CRUCIBLE_TRY(repository_.FinishMove(&note));
+    if (!note.empty()) Event("note", note);
     CRUCIBLE_ASSIGN(const std::string tip, repository_.MainTip());
     CRUCIBLE_ASSIGN(const bool landed, repository_.IsAncestor(row_.merge_commit, tip));
     if (!landed) return false;
@@ -95,8 +100,7 @@ class Integrator {
       CRUCIBLE_TRY(RatchetAgainstRecords(context, tip, *candidate, &report));
     if (!report.pass && !(approved && report.verdict == "flagged")) return Decided(Reject(report));
     if (!approved && Held())
-      return Decided(
-          Hold("awaiting_approval", "passed the gate; the campaign asks a person", report));
+      return Decided(Hold("awaiting_approval", "passed the gate; the campaign asks a person"));
     row_.merge_commit = merged.commit;
     CRUCIBLE_TRY(store_.PutMission(row_));
     std::string note;
@@ -200,7 +204,7 @@ class Integrator {
     // Its results were right in the checks and wrong where it was timed.
     if (report.verdict == "check_failed")
       return Refuse("check_failed", EntryKind::kRefused, report.reason, &report);
-    if (report.verdict == "flagged") return Hold("flagged", report.reason, report);
+    if (report.verdict == "flagged") return Hold("flagged", report.reason);
     if (report.verdict == "inconclusive" || report.verdict == "refused")
       return Refuse("inconclusive", EntryKind::kInconclusive, report.reason, &report);
     if (report.verdict == "crashed")
@@ -211,10 +215,8 @@ class Integrator {
     return Refuse("not_faster", EntryKind::kNull, report.reason, &report);
   }
 
-  Result<Integration> Hold(const std::string& outcome, const std::string& text,
-                           const JudgeReport& report) {
-    (void)report;
-    row_.state = "ended";
+  Result<Integration> Hold(const std::string& outcome, const std::string& text) {
+    MoveState(row_.id, &row_.state, "ended");
     row_.merge_outcome = outcome;
     CRUCIBLE_TRY(store_.PutMission(row_));
     Event("merge", fmt::format("{}: {}: {}; `crucible mission approve {}` lets it in", order_.id,
@@ -228,7 +230,7 @@ class Integrator {
     entry.kind = kind;
     entry.summary = fmt::format("merge of {} {}", order_.id, outcome);
     entry.reason = text;
-    row_.state = "done";
+    MoveState(row_.id, &row_.state, "done");
     row_.merge_outcome = outcome;
     row_.merge_commit.clear();
     CRUCIBLE_TRY(store_.InTransaction([&]() -> Result<> {
@@ -332,7 +334,7 @@ class Integrator {
     filter.campaign = order_.campaign;
     filter.kinds = {EntryKind::kWin};
     CRUCIBLE_ASSIGN(const std::vector<Entry> wins, store_.QueryEntries(filter));
-    row_.state = "done";
+    MoveState(row_.id, &row_.state, "done");
     row_.merge_outcome = "landed";
     CRUCIBLE_TRY(store_.InTransaction([&]() -> Result<> {
       CRUCIBLE_TRY(store_.AddEntry(entry));
@@ -357,10 +359,17 @@ class Integrator {
   MissionRow row_;
 };
 
+// One integration at a time: a person's approval waits for the campaign's merge and that for it.
+Result<FileLock> TakeTurn(const MissionOrder& order) {
+  return FileLock::Take(order.workspace.home / "merge.lock");
+}
+
 Result<Integrator> Prepare(const MissionOrder& order) {
   CRUCIBLE_ASSIGN(Target target, LoadTarget(order.target_file));
   CRUCIBLE_ASSIGN(Store store, Store::Open(order.workspace.LogFile()));
-  CRUCIBLE_ASSIGN(Repository repository, Repository::Open(order.baseline.main, order.main_branch));
+  // Not from the mission's own checkouts: they are swept when its campaign ends.
+  CRUCIBLE_ASSIGN(Repository repository,
+                  Repository::Open(std::filesystem::current_path(), order.main_branch));
   CRUCIBLE_ASSIGN(const auto row, store.FindMission(order.id));
   if (!row)
     return Fail(ErrorKind::kNotFound, "integrate", order.id, "the log has no such mission",
@@ -368,17 +377,24 @@ Result<Integrator> Prepare(const MissionOrder& order) {
   if (row->best_commit.empty())
     return Fail(ErrorKind::kUsage, "integrate", order.id, "the mission has no commit",
                 "nothing is to be merged");
+  if (row->state != "ended" && row->state != "merging")
+    return Fail(ErrorKind::kConflict, "integrate", order.id,
+                fmt::format("it is {} {}", row->state, row->merge_outcome),
+                fmt::format("see `crucible mission show {}`", order.id));
   return Integrator(order, std::move(target), std::move(store), std::move(repository), *row);
 }
 
 }  // namespace
 
 Result<Integration> Integrate(const MissionOrder& order, bool approved) {
+  CRUCIBLE_TRY(Prepare(order));  // a mistake is told at once; what may have changed is read again
+  CRUCIBLE_ASSIGN(const FileLock turn, TakeTurn(order));
   CRUCIBLE_ASSIGN(Integrator integrator, Prepare(order));
   return integrator.Run(approved);
 }
 
 Result<bool> FinishInterruptedLanding(const MissionOrder& order) {
+  CRUCIBLE_ASSIGN(const FileLock turn, TakeTurn(order));
   CRUCIBLE_ASSIGN(Integrator integrator, Prepare(order));
   return integrator.FinishLanded();
 }

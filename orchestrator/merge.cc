@@ -1,4 +1,4 @@
-// merge.cc: commits in a worktree, merges in memory, and the compare-and-swap of main.
+// merge.cc: commits in a worktree and merges in memory. move_main.cc moves main.
 #include <algorithm>
 #include <set>
 
@@ -35,36 +35,9 @@ std::vector<std::string> ConflictPaths(git_index* index) {
   return {paths.begin(), paths.end()};
 }
 
-// The checkouts that have `ref` checked out and whose folder is there.
-std::vector<Checkout> CheckoutsOf(const fs::path& common, bool bare, const std::string& ref) {
-  std::vector<Checkout> found = Checkouts(common, bare);
-  std::erase_if(found, [&](const Checkout& checkout) {
-    std::error_code error;
-    return checkout.head != ref || !fs::is_directory(checkout.directory, error);
-  });
-  return found;
-}
-
 // Crucible's own state beside the git directory is no change of the person's.
 void LeaveOutOwnState(std::vector<ChangedPath>& changed) {
   std::erase_if(changed, [](const ChangedPath& c) { return c.path.starts_with(".crucible/"); });
-}
-
-// Brings the files of a clean checkout from `expected` to `commit`, whose ref has moved already.
-Result<> FollowFiles(git_repository* repository, const git_oid& expected, const git_oid& commit) {
-  // Looked up in this very handle: libgit2 refuses objects that another handle gave.
-  CRUCIBLE_ASSIGN(GitCommit from, FindCommit(repository, ToHex(expected)));
-  CRUCIBLE_ASSIGN(GitCommit to, FindCommit(repository, ToHex(commit)));
-  GitTree baseline, target;
-  int code = git_commit_tree(baseline.Out(), from.get());
-  if (code >= 0) code = git_commit_tree(target.Out(), to.get());
-  git_checkout_options options = GIT_CHECKOUT_OPTIONS_INIT;
-  options.checkout_strategy = GIT_CHECKOUT_SAFE | GIT_CHECKOUT_DONT_OVERWRITE_IGNORED;
-  options.baseline = baseline.get();
-  if (code >= 0)
-    code = git_checkout_tree(repository, reinterpret_cast<git_object*>(target.get()), &options);
-  if (code < 0) return GitFail("update files of", git_repository_workdir(repository), code);
-  return {};
 }
 
 }  // namespace
@@ -133,48 +106,6 @@ Result<MergeOutcome> Repository::Merge(const std::string& onto, const std::strin
   CRUCIBLE_ASSIGN(std::string merged, CreateCommit(repository, nullptr, author, message, tree_id,
                                                    {ours.get(), theirs.get()}));
   return MergeOutcome{std::move(merged), {}};
-}
-
-Result<> Repository::MoveMain(const std::string& expected, const std::string& commit,
-                              std::string* note) {
-  git_repository* repository = impl_->repository.get();
-  CRUCIBLE_ASSIGN(GitCommit from, FindCommit(repository, expected));
-  CRUCIBLE_ASSIGN(GitCommit to, FindCommit(repository, commit));
-  std::string notes;
-  // Cleanness is judged before main moves: afterwards every checkout of it looks changed.
-  std::vector<GitRepository> followers;
-  for (const Checkout& checkout : CheckoutsOf(impl_->common, impl_->bare, impl_->MainRef())) {
-    CRUCIBLE_ASSIGN(GitRepository opened, OpenWorktreeAt(impl_->common, checkout.directory));
-    CRUCIBLE_ASSIGN(std::vector<ChangedPath> changed, StatusOf(opened.get(), true));
-    if (changed.empty()) {
-      followers.push_back(std::move(opened));
-    } else {
-      notes += checkout.directory.string() + " has uncommitted changes (" + changed.front().path +
-               (changed.size() > 1 ? ", …" : "") + "), so its files still show " +
-               expected.substr(0, 12) +
-               "; bring them over with `git stash && git reset --hard && " + "git stash pop`\n";
-    }
-  }
-  GitReference moved;
-  const int code = git_reference_create_matching(moved.Out(), repository, impl_->MainRef().c_str(),
-                                                 git_commit_id(to.get()), /*force=*/1,
-                                                 git_commit_id(from.get()), "crucible: merge");
-  if (code == GIT_EMODIFIED || code == GIT_ENOTFOUND)
-    return Fail(ErrorKind::kConflict, "move " + impl_->main_branch + " to", commit,
-                "it is no longer at " + expected, "merge again onto its new tip");
-  if (code == GIT_ELOCKED)
-    return GitFail("move " + impl_->main_branch + " to", commit, code,
-                   "another git holds the branch; if none runs, remove " +
-                       (impl_->common / (impl_->MainRef() + ".lock")).string());
-  if (code < 0) return GitFail("move " + impl_->main_branch + " to", commit, code);
-  for (const GitRepository& follower : followers)
-    if (const auto followed =
-            FollowFiles(follower.get(), *git_commit_id(from.get()), *git_commit_id(to.get()));
-        !followed)
-      notes += followed.error().text + ", so its files still show " + expected.substr(0, 12) +
-               "; bring them over with `git reset --hard`\n";
-  if (note != nullptr) *note = notes;
-  return {};
 }
 
 }  // namespace crucible

@@ -77,6 +77,11 @@ tl::unexpected<Error> GitFail(std::string_view action, std::string_view object, 
   const git_error* last = git_error_last();
   std::string cause =
       last != nullptr && last->message != nullptr ? last->message : "no reason given";
+  if (next_step.empty() && cause.find("No space left") != std::string::npos)
+    next_step = "free space on that disk and run the command again";
+  if (next_step.empty() && (cause.find("ermission denied") != std::string::npos ||
+                            cause.find("Read-only") != std::string::npos))
+    next_step = "check the permissions of that path";
   cause += " (libgit2 " + std::to_string(code) + ")";
   return Fail(KindOf(code, last != nullptr ? last->klass : 0), action, object, cause, next_step);
 }

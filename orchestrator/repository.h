@@ -94,9 +94,14 @@ class Repository {
                              const std::string& message, const std::string& author);
   // Compare-and-swap: main goes from `expected` to `commit`, else kConflict. If a checkout has main
   // checked out and is clean, its files follow; if not clean they are left alone and `note` says
-  // so.
+  // so. What is about to happen is written down first (crucible-move in the git directory).
   Result<> MoveMain(const std::string& expected, const std::string& commit,
                     std::string* note = nullptr);
+  // After a kill within MoveMain: takes away the locks it left and, where main had moved, brings
+  // the files of the checkouts that were clean over. Only where each path is byte for byte as in
+  // the old or the new commit, or cut off on the way to the new one; else the checkout is left
+  // alone and `note` says what to run. Does nothing where no move was interrupted.
+  Result<> FinishMove(std::string* note = nullptr);
 
  private:
   struct Impl;

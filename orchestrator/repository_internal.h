@@ -37,6 +37,10 @@ struct Repository::Impl {
   bool bare = false;
 
   std::string MainRef() const { return "refs/heads/" + main_branch; }
+  // move_main.cc; the caller holds the lock of moves.
+  Result<> FinishMove(std::string* note);
+  tl::unexpected<Error> WhyNotMoved(int code, const std::string& expected,
+                                    const std::string& commit) const;
 };
 
 // libgit2's own words about the call that just failed with `code`, as one of our errors.
@@ -57,6 +61,9 @@ struct Checkout {
   std::string head;                      // "refs/heads/…", or "" when detached or unreadable
 };
 std::vector<Checkout> Checkouts(const std::filesystem::path& common, bool bare);
+// Those that have `ref` checked out and whose folder is there.
+std::vector<Checkout> CheckoutsOf(const std::filesystem::path& common, bool bare,
+                                  const std::string& ref);
 
 // Opens exactly the worktree at `directory`: never a repository that merely contains it (missions
 // live below the main checkout, so a search upwards would find a person's files).

@@ -101,6 +101,15 @@ std::vector<Checkout> Checkouts(const fs::path& common, bool bare) {
   return checkouts;
 }
 
+std::vector<Checkout> CheckoutsOf(const fs::path& common, bool bare, const std::string& ref) {
+  std::vector<Checkout> found = Checkouts(common, bare);
+  std::erase_if(found, [&](const Checkout& checkout) {
+    std::error_code error;
+    return checkout.head != ref || !fs::is_directory(checkout.directory, error);
+  });
+  return found;
+}
+
 Result<GitRepository> OpenWorktreeAt(const fs::path& common, const fs::path& directory) {
   GitRepository repository;
   const int code = git_repository_open_ext(repository.Out(), directory.c_str(),
@@ -201,6 +210,8 @@ Result<> Repository::CheckoutDetached(const std::string& name, const fs::path& d
     worktree = OpenWorktreeAt(impl_->common, directory);
     if (!worktree) return tl::unexpected(worktree.error());
   }
+  // This worktree is crucible's own: a lock of its HEAD is of a process that died.
+  fs::remove(administration / "HEAD.lock", error);
   const int code = git_repository_set_head_detached(worktree->get(), git_commit_id(found.get()));
   if (code < 0) return GitFail("detach worktree", directory.string(), code);
   CRUCIBLE_TRY(DeleteBranch("crucible/detached-" + name));  // of a process that died here, too

@@ -2,8 +2,13 @@
 #pragma once
 
 #include <sqlite3.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
+#include <cstring>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +17,20 @@
 #include "base/result.h"
 
 namespace crucible {
+
+// SQLite's "unable to open database file" does not say why; the disk and the folder do. Its own
+// errno is of its last try, which is another one.
+inline std::string WhyNotOpened(int code, const char* file) {
+  if (code != SQLITE_CANTOPEN && code != SQLITE_IOERR) return "";
+  if (file == nullptr || *file == '\0') return "";
+  const std::string folder = std::filesystem::path(file).parent_path().string();
+  struct statvfs disk {};
+  if (::statvfs(folder.c_str(), &disk) == 0 &&
+      (disk.f_bavail == 0 || (disk.f_files != 0 && disk.f_favail == 0)))
+    return std::string(" (") + std::strerror(ENOSPC) + ")";
+  if (::access(folder.c_str(), W_OK) != 0) return std::string(" (") + std::strerror(errno) + ")";
+  return "";
+}
 
 // Binds in order of the '?'s, then Step() until it gives false; columns are counted from 0.
 class Statement {
@@ -102,8 +121,10 @@ class Statement {
     const ErrorKind kind = code == SQLITE_NOTADB
                                ? ErrorKind::kUsage
                                : (code == SQLITE_BUSY ? ErrorKind::kConflict : ErrorKind::kIo);
-    return Fail(kind, action, std::string("results log ") + (file == nullptr ? "" : file),
-                sqlite3_errmsg(database_), next);
+    std::string cause = sqlite3_errmsg(database_);
+    cause += WhyNotOpened(code, file);
+    return Fail(kind, action, std::string("results log ") + (file == nullptr ? "" : file), cause,
+                next);
   }
 
   sqlite3* database_ = nullptr;

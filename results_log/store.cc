@@ -168,7 +168,14 @@ Result<Store> Store::OpenReadOnly(const std::filesystem::path& file) {
   auto impl = std::make_unique<Impl>(database);
   CRUCIBLE_TRY(impl->Execute("PRAGMA query_only = ON"));
   Store store(std::move(impl));
-  CRUCIBLE_TRY(store.Meta("version"));
+  if (const auto version = store.Meta("version"); !version) {
+    // A process that was killed while it made the file leaves one without tables.
+    if (version.error().text.find("no such table") != std::string::npos)
+      return Fail(ErrorKind::kNotFound, "open results log", file.string(),
+                  "it has no tables: its making was cut off, or it is another database",
+                  "`crucible init` completes it");
+    return tl::unexpected(version.error());
+  }
   return store;
 }
 

@@ -94,6 +94,8 @@ class Store {
   Result<> PutCampaign(const CampaignRow& row);  // insert or replace
   Result<std::optional<CampaignRow>> FindCampaign(const std::string& name);
   Result<std::vector<CampaignRow>> Campaigns();  // newest first
+  // The row and its events, of a campaign that never began; entries and missions are never removed.
+  Result<> RemoveCampaign(const std::string& name);
   // Changes the state only where it is `from`; false when it was not.
   Result<bool> MoveCampaign(const std::string& name, const std::string& from,
                             const std::string& to);

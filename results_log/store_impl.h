@@ -18,8 +18,9 @@ struct Store::Impl {
     char* message = nullptr;
     const int code = sqlite3_exec(database, sql, nullptr, nullptr, &message);
     if (code == SQLITE_OK) return {};
-    const std::string cause = message != nullptr ? message : sqlite3_errmsg(database);
+    std::string cause = message != nullptr ? message : sqlite3_errmsg(database);
     sqlite3_free(message);
+    cause += WhyNotOpened(code, sqlite3_db_filename(database, "main"));
     const bool foreign = code == SQLITE_NOTADB;
     return Fail(foreign ? ErrorKind::kUsage : ErrorKind::kIo, "use results log",
                 sqlite3_db_filename(database, "main"), cause,

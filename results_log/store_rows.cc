@@ -65,6 +65,19 @@ Result<> Store::PutCampaign(const CampaignRow& row) {
   return write.Run();
 }
 
+Result<> Store::RemoveCampaign(const std::string& name) {
+  return InTransaction([&]() -> Result<> {
+    for (const char* sql :
+         {"DELETE FROM events WHERE campaign = ?", "DELETE FROM meta WHERE name = 'run:' || ?",
+          "DELETE FROM campaigns WHERE name = ?"}) {
+      CRUCIBLE_ASSIGN(Statement remove, impl_->Prepare(sql));
+      remove.Bind(name);
+      CRUCIBLE_TRY(remove.Run());
+    }
+    return {};
+  });
+}
+
 Result<std::optional<CampaignRow>> Store::FindCampaign(const std::string& name) {
   CRUCIBLE_ASSIGN(Statement row, impl_->Prepare(fmt::format(
                                      "SELECT {} FROM campaigns WHERE name = ?", kCampaignColumns)));

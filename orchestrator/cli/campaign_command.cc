@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/process_identity.h"
@@ -64,16 +65,24 @@ int Detach(Words words, const Workspace& workspace, const std::string& name, std
   spec.out = spec.err = Stdio::kFile;
   spec.log_path = workspace.home / ("campaign-" + name + ".log");
   spec.die_with_parent = false;
-  const auto made = std::filesystem::create_directories(workspace.home);
-  (void)made;
+  std::error_code ignored;
+  const bool was_there = std::filesystem::exists(workspace.home, ignored);
+  if (const auto made = PrepareHome(workspace); !made) return Report(made.error(), err);
   auto child = Subprocess::Start(spec);
   if (!child) return Report(child.error(), err);
   // A mistake in the files shows within a moment; then it runs on its own.
   const auto ended = child->Wait(std::chrono::milliseconds(1500));
   if (ended && !ended->ok()) {
-    err << "crucible: campaign launch " << name << ": it ended with " << ended->Describe()
-        << "; see " << spec.log_path.string() << "\n";
-    return 1;
+    const std::string said = ReadFile(spec.log_path).value_or("");
+    const std::size_t error = said.rfind("crucible: ");
+    err << (error != std::string::npos
+                ? said.substr(error)
+                : fmt::format("crucible: launch {}: it ended with {}; see {}\n", name,
+                              ended->Describe(), spec.log_path.string()));
+    // A launch that was refused leaves nothing, as in the foreground.
+    if (!was_there && !std::filesystem::exists(workspace.LogFile(), ignored))
+      (void)RemoveTree(workspace.home);
+    return ended->ShellCode();
   }
   fmt::print(out, "campaign {} runs in process {}; its progress is in {}\n", name, child->pid(),
              spec.log_path.string());
@@ -103,6 +112,18 @@ Result<std::string> OnlyCampaign(Store* store, const std::string& name) {
   return rows.front().name;
 }
 
+Error NoSuchCampaign(const std::string& action, const std::string& name) {
+  return {ErrorKind::kNotFound, fmt::format("{} campaign {}: the log has no such campaign; "
+                                            "`crucible campaign status` shows the newest",
+                                            action, name)};
+}
+
+// For writing, but never made by it: a remark on nothing is a mistake.
+Result<Store> OpenKnownLog(const Workspace& workspace) {
+  CRUCIBLE_TRY(Store::OpenReadOnly(workspace.LogFile()));
+  return Store::Open(workspace.LogFile());
+}
+
 bool HasOwner(const CampaignRow& row) { return IsAlive(ProcessIdentityFromText(row.owner)); }
 
 json MissionJson(const MissionRow& mission) {
@@ -125,11 +146,7 @@ int Status(const std::string& name, bool as_json, std::ostream& out, std::ostrea
   if (!chosen) return Report(chosen.error(), err);
   const auto row = store->FindCampaign(*chosen);
   if (!row) return Report(row.error(), err);
-  if (!*row)
-    return Report(Error{ErrorKind::kNotFound, "show campaign " + *chosen +
-                                                  ": the log has no such campaign; `crucible "
-                                                  "campaign status` shows the newest"},
-                  err);
+  if (!*row) return Report(NoSuchCampaign("show", *chosen), err);
   const auto missions = store->Missions(*chosen);
   if (!missions) return Report(missions.error(), err);
   const bool alive = HasOwner(**row);
@@ -158,12 +175,13 @@ int Status(const std::string& name, bool as_json, std::ostream& out, std::ostrea
 int Control(const std::string& name, const std::string& to, std::ostream& out, std::ostream& err) {
   const auto workspace = FindWorkspace();
   if (!workspace) return Report(workspace.error(), err);
-  auto store = Store::OpenReadOnly(workspace->LogFile());
-  if (!store) return Report(store.error(), err);
-  store = Store::Open(workspace->LogFile());
+  auto store = OpenKnownLog(*workspace);
   if (!store) return Report(store.error(), err);
   const auto chosen = OnlyCampaign(&*store, name);
   if (!chosen) return Report(chosen.error(), err);
+  const auto row = store->FindCampaign(*chosen);
+  if (!row) return Report(row.error(), err);
+  if (!*row) return Report(NoSuchCampaign(to == "paused" ? "pause" : "stop", *chosen), err);
   auto moved = store->MoveCampaign(*chosen, "running", to);
   if (moved && !*moved && to == "stopping") moved = store->MoveCampaign(*chosen, "paused", to);
   if (!moved) return Report(moved.error(), err);
@@ -182,18 +200,19 @@ int Note(const std::string& name, const std::string& text, const std::vector<std
          std::ostream& out, std::ostream& err) {
   const auto workspace = FindWorkspace();
   if (!workspace) return Report(workspace.error(), err);
-  auto store = Store::Open(workspace->LogFile());
+  auto store = OpenKnownLog(*workspace);
   if (!store) return Report(store.error(), err);
   const auto chosen = OnlyCampaign(&*store, name);
   if (!chosen) return Report(chosen.error(), err);
   const auto row = store->FindCampaign(*chosen);
   if (!row) return Report(row.error(), err);
+  if (!*row) return Report(NoSuchCampaign("note on", *chosen), err);
   Entry entry;
   entry.key = "note." + RandomHex(8);
   entry.kind = EntryKind::kNote;
   entry.time_ms = SystemClock().UnixMs();
   entry.campaign = *chosen;
-  if (*row) entry.target = (*row)->target;
+  entry.target = (*row)->target;
   entry.author = UserAuthor();
   entry.mechanism = "note";
   entry.summary = text;

@@ -25,8 +25,14 @@ bool ParseWords(CLI::App* app, const Words& words, std::ostream& out, std::ostre
     app->parse(reversed);
     return true;
   } catch (const CLI::ParseError& error) {
-    const int code = app->exit(error, out, err);
-    *exit_code = code == 0 ? 0 : 2;
+    if (error.get_exit_code() == 0) {  // --help
+      app->exit(error, out, err);
+      *exit_code = 0;
+      return false;
+    }
+    err << "crucible: read the words of `" << app->get_name() << "`: " << error.what() << "; `"
+        << app->get_name() << " --help` says which there are\n";
+    *exit_code = 2;
     return false;
   }
 }

@@ -16,11 +16,19 @@
 #include "base/json.h"
 #include "base/paths.h"
 #include "orchestrator/cli/records.h"
+#include "orchestrator/workspace.h"
 #include "results_log/jsonl.h"
 #include "results_log/retest.h"
 
 namespace crucible {
 namespace {
+
+// The repository's own folder is made so that it ignores itself: the log makes nothing dirty.
+Result<std::filesystem::path> LogFileToWrite(const std::string& given) {
+  CRUCIBLE_ASSIGN(const std::filesystem::path file, LogFile(given));
+  if (given.empty()) CRUCIBLE_TRY(PrepareHome(Workspace{file.parent_path(), {}}));
+  return file;
+}
 
 using nlohmann::json;
 using Texts = std::vector<std::string>;
@@ -94,7 +102,7 @@ Result<int> Add(Options options, std::ostream& out) {
   if (entry.summary.empty() && entry.mechanism.empty())
     return Fail(ErrorKind::kUsage, "add entry", "", "it says nothing",
                 "give --summary or --mechanism");
-  CRUCIBLE_ASSIGN(const std::filesystem::path file, LogFile(options.log));
+  CRUCIBLE_ASSIGN(const std::filesystem::path file, LogFileToWrite(options.log));
   CRUCIBLE_ASSIGN(Store store, Store::Open(file));
   if (!entry.supersedes.empty()) {
     CRUCIBLE_ASSIGN(const Entry old, store.FindEntry(entry.supersedes));
@@ -202,12 +210,12 @@ Result<int> Export(const Options& options, std::ostream& out) {
 }
 
 Result<int> Import(const Options& options, std::ostream& out) {
-  CRUCIBLE_ASSIGN(const std::filesystem::path log, LogFile(options.log));
   std::vector<std::string> texts;
   for (const std::string& file : options.files) {
     CRUCIBLE_ASSIGN(std::string text, ReadFile(file));
     texts.push_back(std::move(text));
   }
+  CRUCIBLE_ASSIGN(const std::filesystem::path log, LogFileToWrite(options.log));
   CRUCIBLE_ASSIGN(Store store, Store::Open(log));
   json list = json::array();
   // All files or none: the transaction around them is one.
@@ -295,6 +303,7 @@ Result<int> Split(const Options& options, std::ostream& out) {
     parts.push_back(std::move(part));
   }
   CRUCIBLE_ASSIGN(const std::filesystem::path file, LogFile(options.log));
+  CRUCIBLE_TRY(Store::OpenReadOnly(file));  // an entry of no log cannot be split
   CRUCIBLE_ASSIGN(Store store, Store::Open(file));
   CRUCIBLE_ASSIGN(const auto stored, SplitEntry(&store, options.id, std::move(parts)));
   json list = json::array();

@@ -1,6 +1,7 @@
 // mission_command.cc: crucible mission list | show | add | approve
 #include <fmt/format.h>
 #include <fmt/ostream.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <ostream>
@@ -8,6 +9,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "checks/target.h"
 #include "orchestrator/agents/mission_folder.h"
 #include "orchestrator/cli/attach.h"
 #include "orchestrator/cli/command.h"
@@ -55,15 +57,18 @@ int List(Store* store, const std::string& campaign, bool as_json, std::ostream& 
   return 0;
 }
 
+Error NoSuchMission(const std::string& action, const std::string& id) {
+  return {ErrorKind::kNotFound,
+          fmt::format("{} mission {}: the log has no such mission; `crucible mission list` shows "
+                      "them",
+                      action, id)};
+}
+
 int Show(Store* store, const Workspace& workspace, const std::string& id, bool as_json,
          std::ostream& out, std::ostream& err) {
   const auto row = store->FindMission(id);
   if (!row) return Report(row.error(), err);
-  if (!*row)
-    return Report(Error{ErrorKind::kNotFound, "show mission " + id +
-                                                  ": the log has no such "
-                                                  "mission; `crucible mission list` shows them"},
-                  err);
+  if (!*row) return Report(NoSuchMission("show", id), err);
   if (as_json) {
     out << AsJson(**row).dump(2) << "\n";
     return 0;
@@ -78,16 +83,32 @@ int Show(Store* store, const Workspace& workspace, const std::string& id, bool a
   return 0;
 }
 
-int Add(Store* store, MissionRow row, std::ostream& out, std::ostream& err) {
+int Add(Store* store, const Workspace& workspace, MissionRow row, std::ostream& out,
+        std::ostream& err) {
   const auto campaigns = store->Campaigns();
   if (!campaigns) return Report(campaigns.error(), err);
   if (row.campaign.empty() && !campaigns->empty()) row.campaign = campaigns->front().name;
   for (const CampaignRow& campaign : *campaigns)
     if (campaign.name == row.campaign) row.target = campaign.target;
   if (row.target.empty())
-    return Report(Error{ErrorKind::kUsage, "add mission: the log has no campaign " + row.campaign +
-                                               "; launch one first"},
-                  err);
+    return Report(
+        Error{ErrorKind::kUsage,
+              row.campaign.empty()
+                  ? "add mission: the log has no campaign; `crucible campaign launch FILE` first"
+                  : "add mission: the log has no campaign " + row.campaign +
+                        "; `crucible campaign status` shows the newest"},
+        err);
+  const auto target = LoadTarget(workspace.Campaign(row.campaign) / "target.toml");
+  if (!target) return Report(target.error(), err);
+  for (const std::string& name : row.cases)
+    if (target->FindCase(name) == nullptr) {
+      std::vector<std::string> known;
+      for (const TargetCase& item : target->cases) known.push_back(item.name);
+      return Report(
+          Error{ErrorKind::kUsage, fmt::format("add mission: target {} has no case {}; it has {}",
+                                               target->name, name, fmt::join(known, ", "))},
+          err);
+    }
   row.state = "planned";
   row.planned_ms = SystemClock().UnixMs();
   row.settings = json{{"added_by", UserAuthor()}}.dump();
@@ -97,8 +118,11 @@ int Add(Store* store, MissionRow row, std::ostream& out, std::ostream& err) {
   return 0;
 }
 
-int Approve(const Workspace& workspace, const std::string& id, std::ostream& out,
+int Approve(Store* store, const Workspace& workspace, const std::string& id, std::ostream& out,
             std::ostream& err) {
+  const auto row = store->FindMission(id);
+  if (!row) return Report(row.error(), err);
+  if (!*row) return Report(NoSuchMission("approve", id), err);
   const auto order = ReadMissionOrder(workspace.Mission(id) / "mission.json");
   if (!order) return Report(order.error(), err);
   const auto result = Integrate(*order, true);
@@ -137,18 +161,18 @@ int MissionCommand(const Words& words, std::ostream& out, std::ostream& err) {
   if (!ParseWords(&app, words, out, err, &code)) return code;
   const auto workspace = FindWorkspace();
   if (!workspace) return Report(workspace.error(), err);
-  auto store =
-      add->parsed() ? Store::Open(workspace->LogFile()) : Store::OpenReadOnly(workspace->LogFile());
+  auto store = Store::OpenReadOnly(workspace->LogFile());
+  if (store && add->parsed()) store = Store::Open(workspace->LogFile());
   if (!store) return Report(store.error(), err);
   if (list->parsed()) return List(&*store, row.campaign, as_json, out, err);
   if (show->parsed()) return Show(&*store, *workspace, id, as_json, out, err);
-  if (add->parsed()) return Add(&*store, row, out, err);
+  if (add->parsed()) return Add(&*store, *workspace, row, out, err);
   if (attach->parsed()) {
     const auto attached = Attach(
         &*store, *workspace, id, !no_follow, [] { return false; }, out, SystemClock());
     return attached ? 0 : Report(attached.error(), err);
   }
-  return Approve(*workspace, id, out, err);
+  return Approve(&*store, *workspace, id, out, err);
 }
 
 }  // namespace crucible

@@ -48,7 +48,15 @@ class CampaignFixture : public ::testing::Test {
     SubprocessSpec spec;
     spec.argv = std::move(words);
     spec.directory = repository_;
+    if (!enter_.empty()) {
+      std::vector<std::string> inside = enter_;
+      inside.insert(inside.end(), {"sh", "-c", "cd \"$0\" && exec \"$@\"", repository_.string()});
+      inside.insert(inside.end(), spec.argv.begin(), spec.argv.end());
+      spec.argv = std::move(inside);
+      spec.directory = root_;
+    }
     spec.environment = {{"CRUCIBLE_LOCK_DIR", (root_ / "locks").string()}, {"CRUCIBLE_E2E", mark_}};
+    if (!path_.empty()) spec.environment["PATH"] = path_;
     spec.unset = {"CRUCIBLE_HOME", "CRUCIBLE_GPU_TOKEN", "ANTHROPIC_API_KEY", "OPENAI_API_KEY",
                   "OPENAI_BASE_URL"};
     return spec;
@@ -104,6 +112,8 @@ class CampaignFixture : public ::testing::Test {
 
   std::filesystem::path root_, repository_;
   std::string mark_;
+  std::string path_;                // $PATH of the programs, when it is not this process's own
+  std::vector<std::string> enter_;  // words in front of every command: into another mount namespace
 };
 
 }  // namespace crucible

@@ -1,4 +1,6 @@
 // A whole campaign on a tiny target of a user's own, and every way an agent can end.
+#include <map>
+
 #include "tests/e2e/campaign_fixture.h"
 
 namespace crucible {
@@ -190,40 +192,66 @@ TEST_F(CampaignTest, ASlowdownOfAnotherCaseIsCaughtByTheRatchet) {
   ExpectTidy();
 }
 
-TEST_F(CampaignTest, MistakesAreOneClearErrorAndWriteNothing) {
-  const std::pair<std::vector<std::string>, std::string> mistakes[] = {
-      {{"campaign", "launch", "no-such-file.toml"}, "no-such-file.toml"},
-      {{"campaign", "launch", "broken.toml"}, "broken.toml"},
-      {{"compare", "main", "no-such-revision", "--target", "examples/transpose/target.toml"},
-       "no-such-revision"},
-      {{"compare", "main", "main", "--case", "n7", "--target", "examples/transpose/target.toml"},
-       "n7"},
-      {{"nonsense"}, "nonsense"},
+TEST_F(CampaignTest, EveryWayToFailEndsInItsStateBesideAMissionThatWorks) {
+  // Six missions at once, each on a case of its own, which tells its agent what to do.
+  const std::string target = "examples/transpose/target.toml";
+  std::string text = ReadFile(repository_ / target).value();
+  const auto cut = [&](const std::string& from, const std::string& to, const std::string& with) {
+    const std::size_t start = text.find(from), end = text.find(to);
+    ASSERT_LT(start, end);
+    text.replace(start, end - start, with);
   };
-  ASSERT_TRUE(WriteFileAtomically(repository_ / "broken.toml", "name = [\n"));
-  Commit("Add a broken file");
-  for (const auto& [words, wanted] : mistakes) {
-    const Captured run = Crucible(words);
-    EXPECT_FALSE(run.status.ok()) << wanted;
-    EXPECT_NE(run.err.find(wanted), std::string::npos) << run.err;
+  std::string cases;
+  const char* const ways[] = {"crash", "hang", "nothing", "protected", "broken", "works"};
+  int n = 200;
+  for (const char* way : ways)
+    cases += fmt::format("[[case]]\nname = \"{}\"\nparams = {{ n = {} }}\n\n", way, ++n);
+  cut("[[case]]", "[[check]]", cases);
+  cut("# Kernels that cheat", "[limits]", "");
+  cut("[limits]", "\n[knobs]",
+      "[limits]\njob_limit = \"1m\"\nslot = \"1ms\"\nscreen = \"1s\"\nclaim = \"2s\"\n"
+      "ratchet_time = \"1s\"\n");
+  ASSERT_TRUE(WriteFileAtomically(repository_ / target, text));
+  UseScriptAgent(
+      "has() { grep -A1 '\"cases\"' \"$(dirname \"$1\")/mission.json\" | grep -q \"\\\"$2\\\"\"; "
+      "}\n"
+      "end() { git -c user.name=a -c user.email=a@b commit -qam \"$1\"; exit 0; }\n"
+      "has \"$1\" crash && kill -SEGV $$\n"
+      "has \"$1\" hang && { setsid sleep 1000 & sleep 1000; }\n"
+      "has \"$1\" nothing && exit 0\n"
+      "has \"$1\" protected && { echo '#' >> examples/transpose/harness.py; end protected; }\n"
+      "has \"$1\" broken && { echo 'no C++' >> examples/transpose/transpose.cc; end broken; }\n"
+      "echo '// as fast as before' >> examples/transpose/transpose.cc; end works\n",
+      6);
+  Replace("scripted.toml", "agents = 1", "agents = 6");
+  Replace("scripted.toml", "wall = \"8s\"", "wall = \"4s\"");
+  Commit("All at once");
+  const std::string start = Git({"rev-parse", "main"});
+  const Captured run = Crucible({"campaign", "launch", "scripted.toml"});
+  ASSERT_TRUE(run.status.ok()) << run.err;
+  std::map<std::string, std::string> outcome, merged;
+  for (const json& mission :
+       json::parse(Crucible({"mission", "list", "--json"}).out, nullptr, false)) {
+    EXPECT_EQ(mission["state"], "done") << mission;
+    outcome[mission["cases"][0]] = mission["outcome"];
+    merged[mission["cases"][0]] = mission["merge_outcome"];
   }
-  EXPECT_FALSE(std::filesystem::exists(repository_ / ".crucible" / "worktrees"));
-  // A dirty checkout of main is refused before anything starts.
-  ASSERT_TRUE(WriteFileAtomically(repository_ / "examples/transpose/tuning.h", "// changed\n"));
-  const Captured run = Crucible({"campaign", "launch", "examples/transpose/campaign.toml"});
-  EXPECT_EQ(run.status.code, 2);
-  EXPECT_NE(run.err.find("uncommitted"), std::string::npos) << run.err;
-  Git({"checkout", "-q", "--", "."});
-  EXPECT_EQ(Git({"status", "--porcelain"}), "");
-}
-
-TEST_F(CampaignTest, OutsideARepositoryEveryCommandSaysSo) {
-  SubprocessSpec spec = Spec({std::string(CRUCIBLE_BIN_DIR) + "/crucible", "campaign", "status"});
-  spec.directory = "/";
-  const auto run = RunCaptured(spec, std::chrono::seconds(20));
-  ASSERT_TRUE(run);
-  EXPECT_EQ(run->status.code, 1);
-  EXPECT_NE(run->err.find("git repository"), std::string::npos) << run->err;
+  EXPECT_EQ(outcome, (std::map<std::string, std::string>{{"crash", "crashed"},
+                                                         {"hang", "budget"},
+                                                         {"nothing", "no_change"},
+                                                         {"protected", "candidate"},
+                                                         {"broken", "candidate"},
+                                                         {"works", "candidate"}}));
+  for (const char* way : {"crash", "hang", "nothing"})
+    EXPECT_EQ(merged[way], "nothing_to_merge") << way;
+  EXPECT_EQ(merged["protected"], "protected_path");
+  EXPECT_EQ(merged["broken"], "build_failed");
+  // Nobody was in its way: it was built, checked and compared to a verdict of its own.
+  EXPECT_TRUE(merged["works"] == "not_faster" || merged["works"] == "inconclusive" ||
+              merged["works"] == "ratchet_failed")
+      << merged["works"] << run.err;
+  EXPECT_EQ(Git({"rev-parse", "main"}), start);
+  ExpectTidy();
 }
 
 // A kernel that does honest work is let through, so a target that calls it a cheat shows a harness

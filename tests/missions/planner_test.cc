@@ -182,5 +182,51 @@ TEST_F(Planner, TheSameLogGivesTheSamePlan) {
   EXPECT_EQ(Plan().retry, Plan().retry);
 }
 
+TEST_F(Planner, ACaseThatSharesAFileWithARunningMissionWaitsWhileAnotherIsFree) {
+  // b has the larger score, but its knobs are in the file that the mission on a edits.
+  input_.files_of_case = {{"a", {"small.h"}}, {"b", {"small.h"}}, {"c", {"large.h"}}};
+  Measured("a", 100);
+  Measured("b", 100);
+  Measured("b", 10, "peer", "lib");
+  Measured("c", 10.5);
+  EXPECT_EQ(Plan().cases, Names{"b"});
+  Mission("running", {"a"});
+  const MissionPlan plan = Plan();
+  EXPECT_EQ(plan.cases, Names{"c"});
+  EXPECT_NE(plan.why.find("b waits: it edits small.h, as m1 does"), std::string::npos) << plan.why;
+}
+
+TEST_F(Planner, NoTwoMissionsShareAFileHoweverTheyWereChosen) {
+  input_.files_of_case = {{"a", {"small.h"}}, {"b", {"small.h"}}, {"c", {"large.h"}}};
+  for (const char* state : {"preparing", "running", "ended", "merging"}) {
+    SCOPED_TRACE(state);
+    input_.missions.clear();
+    input_.entries.clear();
+    Mission("done", {"c"});  // had its turn, so b would come before it
+    Mission(state, {"a"});
+    EXPECT_EQ(Plan().cases, Names{"c"});
+    Experiment(EntryKind::kLoss, "b", R"({"k":1})", "gcc 12");  // up for a retest
+    EXPECT_EQ(Plan().cases, Names{"c"});
+  }
+  input_.missions.back().state = "done";
+  EXPECT_EQ(Plan().cases, Names{"b"});
+}
+
+TEST_F(Planner, WhereEveryFreeCaseSharesAFileOneIsGivenOutAnyway) {
+  input_.files_of_case = {{"a", {"all.h"}}, {"b", {"all.h"}}, {"c", {"all.h", "large.h"}}};
+  Mission("running", {"a"});
+  const MissionPlan plan = Plan();
+  EXPECT_EQ(plan.cases.size(), 1u);
+  EXPECT_NE(plan.cases, Names{"a"});
+  EXPECT_EQ(plan.why.find("waits"), std::string::npos) << plan.why;
+}
+
+TEST_F(Planner, AMissionThatAPersonAddedWaitsForItsCasesOnly) {
+  input_.files_of_case = {{"a", {"small.h"}}, {"b", {"small.h"}}, {"c", {"large.h"}}};
+  Mission("running", {"a"});
+  Mission("planned", {"b"});
+  EXPECT_EQ(Plan().added_mission, "m2");
+}
+
 }  // namespace
 }  // namespace crucible

@@ -22,6 +22,15 @@ TEST(MissionStates, TheUsualLifeIsValidAndNothingLeavesDone) {
   EXPECT_FALSE(IsValidMove("", "preparing"));
 }
 
+TEST(MissionStates, AWrongMoveEndsTheProgramAndNamesTheMission) {
+  std::string state = "ended";
+  MoveState("m3", &state, "merging");
+  EXPECT_EQ(state, "merging");
+  MoveState("m3", &state, "merging");  // staying is fine
+  MoveState("m3", &state, "done");
+  EXPECT_DEATH(MoveState("m3", &state, "merging"), "mission m3 goes from done to merging");
+}
+
 TEST(MissionStates, EveryStateCanReachDone) {
   for (const MissionWord& start : MissionStates()) {
     if (start.word == "done") continue;

@@ -89,5 +89,23 @@ TEST_F(BaselineTest, TwoProcessesThatWantItMakeItOnce) {
   EXPECT_EQ(BuildsOf(*arm), "built\n");
 }
 
+TEST_F(BaselineTest, TheKnobFilesOfACaseAreThoseThatMoveIt) {
+  Write("knobs.toml",
+        "[[class]]\nname = \"small\"\nfile = \"small.h\"\ncases = [\"a\"]\n"
+        "[[class]]\nname = \"large\"\nfile = \"large.h\"\ncases = [\"b\"]\n"
+        "[[knob]]\nname = \"step\"\nconstant = \"kStep\"\nvalues = [1, 2]\n");
+  const std::string commit = GitCommit("knobs");
+  target_.cases = {{.name = "a"}, {.name = "b"}};
+  auto repository = Repository::Open(repo_);
+  ASSERT_TRUE(repository);
+  const BaselineContext context{&workspace_, &target_, &*repository, ""};
+  EXPECT_TRUE(KnobFilesOfCases(context, commit).value().empty()) << "the target names no knobs";
+  target_.knobs_file = "knobs.toml";
+  const auto files = KnobFilesOfCases(context, commit);
+  ASSERT_TRUE(files) << files.error().text;
+  EXPECT_EQ(files->at("a"), std::set<std::string>{"small.h"});
+  EXPECT_EQ(files->at("b"), std::set<std::string>{"large.h"});
+}
+
 }  // namespace
 }  // namespace crucible

@@ -85,6 +85,18 @@ TEST_F(BuildArmTest, AMissingCompilerIsNamed) {
   EXPECT_NE(arm.error().text.find("no-such-compiler-here"), std::string::npos);
 }
 
+TEST(FirstErrorLines, HoldWhatCMakeSaysBelowItsError) {
+  const std::string output =
+      "-- The CXX compiler identification is unknown\n"
+      "CMake Error at CMakeLists.txt:2 (project):\n"
+      "  No CMAKE_CXX_COMPILER could be found.\n\n"
+      "  Tell CMake where to find the compiler\n\n\n"
+      "-- Configuring incomplete\n";
+  EXPECT_EQ(FirstErrorLines(output, 2),
+            "CMake Error at CMakeLists.txt:2 (project):\n  No CMAKE_CXX_COMPILER could be found.");
+  EXPECT_EQ(FirstErrorLines(output).find("incomplete"), std::string::npos);
+}
+
 TEST(FirstErrorLines, FallBackToTheEndOfTheOutput) {
   EXPECT_EQ(FirstErrorLines("a\nb\nc\n", 2), "b\nc");
   EXPECT_EQ(FirstErrorLines("a\nx: error: 1\nb\ny: error: 2\n", 1), "x: error: 1");

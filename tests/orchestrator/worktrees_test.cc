@@ -260,5 +260,19 @@ TEST_F(Worktrees, ChangesAreListedWithTheirKind) {
   EXPECT_EQ(text, "A dir/new\nM kernel.txt\nD src/deep/größe und.txt\nA staged\n");
 }
 
+TEST_F(Worktrees, LocksThatAKillLeftInTheIntegrationWorktreeHoldNothingUp) {
+  Repository repository = Open();
+  const fs::path integration = repo_ / ".crucible" / "worktrees" / "integration";
+  ASSERT_OK(repository.CheckoutDetached("integration", integration, first_));
+  Write("kernel.txt", "second\n");
+  const std::string second = GitCommit("second");
+  for (const char* lock : {"HEAD.lock", "index.lock"})
+    ASSERT_TRUE(WriteFileAtomically(repo_ / ".git/worktrees/integration" / lock, ""));
+  ASSERT_OK(repository.CheckoutDetached("integration", integration, second));
+  EXPECT_EQ(ReadFile(integration / "kernel.txt").value(), "second\n");
+  EXPECT_EQ(StatusOf(integration), "");
+  ASSERT_OK(repository.RemoveWorktree("integration", integration, ""));
+}
+
 }  // namespace
 }  // namespace crucible

@@ -1,0 +1,133 @@
+// campaign_launch.cc: how a campaign begins, and how one that stopped is taken up.
+#include <fmt/format.h>
+
+#include <regex>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/process_identity.h"
+#include "orchestrator/agents/agent_ready.h"
+#include "orchestrator/campaign_impl.h"
+
+namespace crucible {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::int64_t kLeastFreeBytes = std::int64_t{512} << 20;
+
+std::string IdOf(const CampaignRow& row) {
+  const json settings = json::parse(row.settings, nullptr, false);
+  return settings.is_object() ? settings.value("id", std::string("0")) : "0";
+}
+
+// The folder itself, or the nearest one above it that is there.
+std::filesystem::path NearestFolder(std::filesystem::path folder) {
+  std::error_code ignored;
+  while (!std::filesystem::exists(folder, ignored) && folder.has_relative_path())
+    folder = folder.parent_path();
+  return folder;
+}
+
+// Looks only, but for a move of main that a killed run left half done.
+Result<> CheckPlace(const Workspace& workspace, Repository* repository) {
+  std::string note;
+  CRUCIBLE_TRY(repository->FinishMove(&note));
+  CRUCIBLE_ASSIGN(const std::vector<std::string> dirty, repository->DirtyPathsOfMain());
+  if (!dirty.empty())
+    return Fail(ErrorKind::kUsage, "launch in", repository->common_directory().string(),
+                fmt::format("main is checked out with {} uncommitted change(s), e.g. {}",
+                            dirty.size(), dirty.front()),
+                note.empty() ? "commit or stash them, since merges move main"
+                             : "a merge was cut off: " + note);
+  CRUCIBLE_ASSIGN(const std::int64_t free, FreeBytes(NearestFolder(workspace.home)));
+  if (free < kLeastFreeBytes)
+    return Fail(ErrorKind::kIo, "launch in", workspace.home.string(),
+                fmt::format("only {} MiB are free on that disk", free >> 20),
+                fmt::format("free at least {} MiB", kLeastFreeBytes >> 20));
+  return {};
+}
+
+// The campaign's own copies: a later edit of the user's files changes nothing that runs.
+Result<> Freeze(const CampaignFile& file, const Workspace& workspace) {
+  const std::filesystem::path folder = workspace.Campaign(file.name);
+  CRUCIBLE_ASSIGN(const std::string campaign, ReadFile(file.file));
+  CRUCIBLE_ASSIGN(const std::string target, ReadFile(file.target));
+  CRUCIBLE_TRY(RemoveTree(folder));  // of a launch that was killed here
+  // The copy names the frozen target beside it, so that it is a whole campaign file of its own.
+  static const std::regex kTargetLine("(^|\n)target[ \t]*=[^\n]*");
+  CRUCIBLE_TRY(
+      WriteFileAtomically(folder / "campaign.toml",
+                          std::regex_replace(campaign, kTargetLine, "$1target = \"target.toml\"",
+                                             std::regex_constants::format_first_only)));
+  return WriteFileAtomically(folder / "target.toml", target);
+}
+
+}  // namespace
+
+Result<Campaign> Campaign::Launch(const CampaignFile& file, const std::filesystem::path& repository,
+                                  const Workspace& workspace, Progress progress) {
+  CRUCIBLE_ASSIGN(Target target, LoadTarget(file.target));
+  CRUCIBLE_ASSIGN(Repository opened, Repository::Open(repository, file.branch));
+  CRUCIBLE_TRY(CheckPlace(workspace, &opened));
+  CRUCIBLE_TRY(AgentsReady(file.agent));
+  CRUCIBLE_TRY(PrepareHome(workspace));
+  CRUCIBLE_ASSIGN(Store store, Store::Open(workspace.LogFile()));
+  CRUCIBLE_ASSIGN(const auto known, store.FindCampaign(file.name));
+  // One that was killed before it had done anything is launched anew.
+  if (known && (IsAlive(ProcessIdentityFromText(known->owner)) ||
+                Impl::Begun(&store, file.name, IdOf(*known))))
+    return Fail(
+        ErrorKind::kConflict, "launch", file.name,
+        fmt::format("a campaign of that name is there, state {}", known->state),
+        fmt::format("`crucible campaign resume {}`, or give this one another name", file.name));
+  CRUCIBLE_ASSIGN(const std::string tip, opened.MainTip());
+  CampaignRow row;
+  row.name = file.name;
+  row.target = target.name;
+  row.file = (workspace.Campaign(file.name) / "campaign.toml").string();
+  const std::uint64_t seed = file.seed != 0 ? file.seed : std::stoull(RandomHex(7), nullptr, 16);
+  row.settings = json{{"id", RandomHex(4)}, {"seed", seed}, {"source", file.file.string()}}.dump();
+  row.state = "interrupted";  // until the loop owns it
+  row.started_ms = SystemClock().UnixMs();
+  row.deadline_ms = row.started_ms + file.wall_ms;
+  row.base_commit = tip;
+  const auto begin = [&]() -> Result<Campaign> {
+    CRUCIBLE_TRY(Freeze(file, workspace));
+    CRUCIBLE_TRY(store.PutCampaign(row));
+    return Resume(file.name, repository, workspace, std::move(progress));
+  };
+  auto campaign = begin();
+  if (campaign) {
+    campaign->impl_->fresh = true;
+  } else {
+    (void)store.RemoveCampaign(file.name);
+    (void)RemoveTree(workspace.Campaign(file.name));
+  }
+  return campaign;
+}
+
+Result<Campaign> Campaign::Resume(const std::string& name, const std::filesystem::path& repository,
+                                  const Workspace& workspace, Progress progress) {
+  CRUCIBLE_ASSIGN(Store store, Store::Open(workspace.LogFile()));
+  CRUCIBLE_ASSIGN(const auto row, store.FindCampaign(name));
+  if (!row)
+    return Fail(ErrorKind::kNotFound, "resume", name, "the log has no such campaign",
+                "`crucible campaign status` lists them");
+  if (const ProcessIdentity owner = ProcessIdentityFromText(row->owner); IsAlive(owner))
+    return Fail(ErrorKind::kConflict, "resume", name,
+                fmt::format("it is running in process {}", owner.pid),
+                "`crucible campaign status`, or stop it first");
+  CRUCIBLE_ASSIGN(CampaignFile file, LoadCampaignFile(workspace.Campaign(name) / "campaign.toml"));
+  file.target = workspace.Campaign(name) / "target.toml";
+  CRUCIBLE_ASSIGN(Target target, LoadTarget(file.target));
+  CRUCIBLE_ASSIGN(Repository opened, Repository::Open(repository, file.branch));
+  auto impl = std::make_unique<Impl>(Impl{std::move(file), std::move(target), workspace,
+                                          std::move(opened), std::move(store), *row,
+                                          std::move(progress), RandomHex(8), IdOf(*row)});
+  return Campaign(std::move(impl));
+}
+
+}  // namespace crucible
