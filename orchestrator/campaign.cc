@@ -72,7 +72,7 @@ Result<Campaign> Campaign::Launch(const CampaignFile& file, const std::filesyste
   CRUCIBLE_ASSIGN(Target target, LoadTarget(file.target));
   CRUCIBLE_ASSIGN(Repository opened, Repository::Open(repository, file.branch));
   CRUCIBLE_TRY(CheckPlace(workspace, &opened));
-  CRUCIBLE_TRY(AgentsReady(file.agent));
+  CRUCIBLE_TRY(AgentsReady(file.agent, file.planner));
   CRUCIBLE_ASSIGN(Store store, Store::Open(workspace.LogFile()));
   CRUCIBLE_ASSIGN(const auto known, store.FindCampaign(file.name));
   if (known)
@@ -127,6 +127,7 @@ Result<CampaignSummary> Campaign::Impl::Run() {
   ::sigaction(SIGTERM, &action, nullptr);
   g_interrupts = 0;
 
+  TakeKeys();
   // What an earlier run told is not told again.
   CRUCIBLE_ASSIGN(const std::vector<crucible::Event> told, store.Events(row.name, 0));
   if (!told.empty()) last_event = told.back().id;
@@ -317,6 +318,7 @@ Result<> Campaign::Impl::End(const std::string& state, const std::string& why) {
     CRUCIBLE_TRY(EndAgent(&agent));
   }
   agents.clear();
+  asking.reset();  // its process ends with it
   if (merge) {
     merge->process.Signal(SIGKILL);
     (void)merge->process.Wait();

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "base/process_identity.h"
 #include "orchestrator/campaign_impl.h"
 #include "orchestrator/integrate.h"
@@ -37,6 +38,7 @@ Result<> Campaign::Impl::RecoverMission(MissionRow mission) {
     mission.report = "the campaign was interrupted while it ran";
     mission.ended_ms = SystemClock().UnixMs();
     mission.owner.clear();
+    mission.spend = SpendForRow(workspace, mission).dump();  // what was paid stays paid
     mission.state = mission.best_commit.empty() ? "done" : "ended";
     if (mission.state == "done") mission.merge_outcome = "nothing_to_merge";
     CRUCIBLE_TRY(store.PutMission(mission));
