@@ -1,80 +1,115 @@
 #include "missions/agent_settings.h"
 
-#include "base/json.h"
+#include "missions/json_fields.h"
 
 namespace crucible {
+namespace {
 
 using nlohmann::json;
 
+template <class Model, class Field>
+void EachField(Model& model, Field field) {
+  field("name", model.name);
+  field("provider", model.provider);
+  field("key_variable", model.key_variable);
+  field("weight", model.weight);
+  field("flavours", model.flavours);
+  field("usd_input", model.usd_input);
+  field("usd_output", model.usd_output);
+  field("usd_cache_read", model.usd_cache_read);
+  field("usd_cache_write", model.usd_cache_write);
+  field("stream", model.stream);
+  field("max_tokens", model.max_tokens);
+  field("context_tokens", model.context_tokens);
+}
+
+template <class Budget, class Field>
+void EachLimit(Budget& budget, Field field) {
+  field("turns", budget.turns);
+  field("tokens", budget.tokens);
+  field("usd", budget.usd);
+  field("device_seconds", budget.device_seconds);
+  field("format_errors", budget.format_errors);
+  field("idle_turns", budget.idle_turns);
+  field("silence_ms", budget.silence_ms);
+}
+
+template <class Settings, class Field>
+void EachSetting(Settings& settings, Field field) {
+  field("kind", settings.kind);
+  field("command", settings.command);
+  field("profile", settings.profile);
+  field("cli_model", settings.cli_model);
+  field("unsandboxed", settings.unsandboxed);
+  field("network", settings.network);
+  field("readable", settings.readable);
+}
+
+template <class Planner, class Field>
+void EachPlannerSetting(Planner& planner, Field field) {
+  field("wall_ms", planner.wall_ms);
+  field("candidates", planner.candidates);
+  field("tokens", planner.tokens);
+  field("usd", planner.usd);
+}
+
+json ModelJson(const CampaignModel& model) {
+  json object;
+  EachField(model, PutInto(object));
+  return object;
+}
+
+CampaignModel ModelFrom(const json& object) {
+  CampaignModel model;
+  EachField(model, GetFrom(object));
+  return model;
+}
+
+constexpr char kNext[] = "they are written by the orchestrator; run the mission through a campaign";
+
+}  // namespace
+
+int IdleTurnsOf(const AgentBudget& budget, const std::string& flavour) {
+  if (budget.idle_turns != kIdleByFlavour) return budget.idle_turns;
+  if (flavour == "scout") return 120;  // reads the kernel, the log and the brief, and edits nothing
+  if (flavour == "explorer") return 60;   // thinks an architecture through before its first line
+  if (flavour == "precision") return 40;  // finds where an error comes from before it edits
+  return 25;
+}
+
 json ToJson(const AgentSettings& settings) {
-  json models = json::array();
-  for (const CampaignModel& model : settings.models)
-    models.push_back({{"name", model.name},
-                      {"provider", model.provider},
-                      {"key_variable", model.key_variable},
-                      {"weight", model.weight},
-                      {"flavours", model.flavours},
-                      {"usd_input", model.usd_input},
-                      {"usd_output", model.usd_output},
-                      {"usd_cache_read", model.usd_cache_read},
-                      {"usd_cache_write", model.usd_cache_write},
-                      {"stream", model.stream},
-                      {"max_tokens", model.max_tokens},
-                      {"context_tokens", model.context_tokens}});
-  const AgentBudget& budget = settings.budget;
-  return {{"kind", settings.kind},
-          {"command", settings.command},
-          {"profile", settings.profile},
-          {"cli_model", settings.cli_model},
-          {"unsandboxed", settings.unsandboxed},
-          {"models", models},
-          {"budget",
-           {{"turns", budget.turns},
-            {"tokens", budget.tokens},
-            {"usd", budget.usd},
-            {"device_seconds", budget.device_seconds},
-            {"format_errors", budget.format_errors},
-            {"idle_turns", budget.idle_turns},
-            {"silence_ms", budget.silence_ms}}}};
+  json object;
+  EachSetting(settings, PutInto(object));
+  object["models"] = json::array();
+  for (const CampaignModel& model : settings.models) object["models"].push_back(ModelJson(model));
+  EachLimit(settings.budget, PutInto(object["budget"]));
+  return object;
 }
 
 Result<AgentSettings> AgentSettingsFromJson(const json& object) {
-  try {
+  return ReadFields("agent settings", kNext, [&]() -> Result<AgentSettings> {
     AgentSettings settings;
-    object.at("kind").get_to(settings.kind);
-    object.at("command").get_to(settings.command);
-    object.at("profile").get_to(settings.profile);
-    object.at("cli_model").get_to(settings.cli_model);
-    object.at("unsandboxed").get_to(settings.unsandboxed);
-    for (const json& item : object.at("models")) {
-      CampaignModel model;
-      item.at("name").get_to(model.name);
-      item.at("provider").get_to(model.provider);
-      item.at("key_variable").get_to(model.key_variable);
-      item.at("weight").get_to(model.weight);
-      item.at("flavours").get_to(model.flavours);
-      item.at("usd_input").get_to(model.usd_input);
-      item.at("usd_output").get_to(model.usd_output);
-      item.at("usd_cache_read").get_to(model.usd_cache_read);
-      item.at("usd_cache_write").get_to(model.usd_cache_write);
-      item.at("stream").get_to(model.stream);
-      item.at("max_tokens").get_to(model.max_tokens);
-      item.at("context_tokens").get_to(model.context_tokens);
-      settings.models.push_back(std::move(model));
-    }
-    const json& budget = object.at("budget");
-    budget.at("turns").get_to(settings.budget.turns);
-    budget.at("tokens").get_to(settings.budget.tokens);
-    budget.at("usd").get_to(settings.budget.usd);
-    budget.at("device_seconds").get_to(settings.budget.device_seconds);
-    budget.at("format_errors").get_to(settings.budget.format_errors);
-    budget.at("idle_turns").get_to(settings.budget.idle_turns);
-    budget.at("silence_ms").get_to(settings.budget.silence_ms);
+    EachSetting(settings, GetFrom(object));
+    for (const json& item : object.at("models")) settings.models.push_back(ModelFrom(item));
+    EachLimit(settings.budget, GetFrom(object.at("budget")));
     return settings;
-  } catch (const json::exception& error) {
-    return Fail(ErrorKind::kUsage, "read", "agent settings", error.what(),
-                "they are written by the orchestrator; run the mission through a campaign");
-  }
+  });
+}
+
+json ToJson(const PlannerSettings& planner) {
+  json object;
+  EachPlannerSetting(planner, PutInto(object));
+  object["model"] = ModelJson(planner.model);
+  return object;
+}
+
+Result<PlannerSettings> PlannerSettingsFromJson(const json& object) {
+  return ReadFields("planner settings", kNext, [&]() -> Result<PlannerSettings> {
+    PlannerSettings planner;
+    EachPlannerSetting(planner, GetFrom(object));
+    planner.model = ModelFrom(object.at("model"));
+    return planner;
+  });
 }
 
 }  // namespace crucible

@@ -26,6 +26,9 @@ struct CampaignModel {
   std::int64_t context_tokens = 200'000;
 };
 
+// IdleTurnsOf(flavour): a scout reads for long before it has anything to log.
+inline constexpr int kIdleByFlavour = -1;
+
 // Of one mission; 0: no limit.
 struct AgentBudget {
   int turns = 200;
@@ -33,7 +36,7 @@ struct AgentBudget {
   double usd = 0;
   double device_seconds = 0;
   int format_errors = 3;              // one after the other
-  int idle_turns = 25;                // one after the other, without an edit, comparison or entry
+  int idle_turns = kIdleByFlavour;    // one after the other, without an edit, comparison or entry
   std::int64_t silence_ms = 600'000;  // of a command-line agent
 };
 
@@ -43,11 +46,29 @@ struct AgentSettings {
   std::string profile;                // kind = cli: claude | codex | opencode | gemini
   std::string cli_model;              // kind = cli: passed on; empty: the program's own choice
   bool unsandboxed = false;           // commands of an agent run without bubblewrap
+  bool network = false;               // kind = cli: its sandbox has the network
+  std::vector<std::string> readable;  // kind = cli: folders that its sandbox shows, too
   std::vector<CampaignModel> models;  // kind = llm
   AgentBudget budget;
 };
 
+// A model that chooses among the policy's candidates ([planner] of the campaign file).
+struct PlannerSettings {
+  CampaignModel model;            // without a name: no model, the policy's first candidate is taken
+  std::int64_t wall_ms = 60'000;  // of one choice, retries included
+  int candidates = 6;             // at most so many are shown
+  std::int64_t tokens = 0;        // of all choices of the campaign together; 0: no limit
+  double usd = 0;
+
+  bool on() const { return !model.name.empty(); }
+};
+
+// How many turns in a row a mission of that flavour may spend on reading and thinking alone.
+int IdleTurnsOf(const AgentBudget& budget, const std::string& flavour);
+
 nlohmann::json ToJson(const AgentSettings& settings);
+nlohmann::json ToJson(const PlannerSettings& settings);
+Result<PlannerSettings> PlannerSettingsFromJson(const nlohmann::json& json);
 // kUsage names the field that is missing or wrong.
 Result<AgentSettings> AgentSettingsFromJson(const nlohmann::json& json);
 

@@ -22,6 +22,7 @@
 //   command = ["…"]                  # kind = command or cli; {mission} {worktree} {bin} replaced
 //   profile = "claude"               # kind = cli: instead of a command
 //   model = "…"                      # kind = cli: passed on to the program
+//   readable = ["/opt/node"]         // kind = cli: what its sandbox shows beside the system
 //   unsandboxed = false              # true: without bubblewrap
 //   seed = 1                         # 0: from the clock, and recorded
 //   [[model]]                        # kind = llm: at least one; no key, no address (docs/llm.md)
@@ -31,6 +32,12 @@
 //   flavours = ["kernel"]            # missions it takes; none: any
 //   usd = { input = 3.0, output = 15.0, cache_read = 0.3, cache_write = 3.75 }   # a million tokens
 //   stream, max_tokens, context_tokens, key_variable
+//   [planner]                        // a model chooses among the policy's candidates; none: the
+//                                    // policy's first. name, provider, key_variable, usd, stream,
+//                                    // max_tokens as of a [[model]], and:
+//   wall = "60s"                     // of one choice; later, the policy's first is taken
+//   candidates = 6                   // at most so many are shown
+//   budget = { usd = 1.0, tokens = 0 }   // of all choices together (0: the campaign's own limit)
 //   [merge]
 //   approve = false                  # true: a person approves each merge
 #pragma once
@@ -57,6 +64,7 @@ struct CampaignFile {
   std::int64_t tokens = 0;  // of all missions together; 0: no limit
   double usd = 0, device_seconds = 0;
   AgentSettings agent;
+  PlannerSettings planner;
   std::uint64_t seed = 0;
   bool approve = false;
 };

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "base/json.h"
+#include "missions/margins.h"
 
 namespace crucible {
 namespace {
@@ -141,6 +142,26 @@ class Planner {
       return taken_up_.contains(in_.target->cases[index].name);
     });
     return Best(order);
+  }
+
+  // Merges that each passed, and together came closer to a gate.
+  std::optional<MissionPlan> Thinned() const {
+    const auto thinned = ThinnedMarginOf(in_.entries, in_.missions, in_.target->name, in_.campaign);
+    if (!thinned) return std::nullopt;
+    for (const std::string& name : thinned->claimed) {
+      if (taken_.contains(name) || in_.target->FindCase(name) == nullptr) continue;
+      MissionPlan plan;
+      plan.flavour = "precision";
+      plan.cases = {name};
+      plan.goal = fmt::format("Widen the margin of the gate {} on {} without losing speed",
+                              thinned->gate, name);
+      plan.why = fmt::format(
+          "merges used up accuracy: worst scaled residual of {}: {:.3g} -> {:.3g} "
+          "({} -> {})",
+          thinned->gate, thinned->least, thinned->newest, thinned->least_key, thinned->newest_key);
+      return plan;
+    }
+    return std::nullopt;
   }
 
   std::optional<MissionPlan> MostPromising() { return Best(free_); }
@@ -326,6 +347,7 @@ std::optional<MissionPlan> PlanNext(const PlannerInput& input, const std::string
   std::optional<MissionPlan> plan = planner.Added();
   if (!plan) plan = planner.Retest();
   if (!plan) plan = planner.NotTakenUp();
+  if (!plan && default_flavour != "proposer") plan = planner.Thinned();
   if (!plan) plan = planner.Requeued();
   if (!plan) plan = planner.MostPromising();
   // The proposer turns knobs and nothing else; a person's mission keeps the person's word.

@@ -47,6 +47,7 @@ Result<CampaignSummary> Campaign::Impl::Loop() {
   ::sigaction(SIGTERM, &action, nullptr);
   g_interrupts = 0;
 
+  TakeKeys();
   // What an earlier run told is not told again.
   CRUCIBLE_ASSIGN(const std::vector<crucible::Event> told, store.Events(row.name, 0));
   if (!told.empty()) last_event = told.back().id;
@@ -245,6 +246,7 @@ Result<> Campaign::Impl::End(const std::string& state, const std::string& why) {
     CRUCIBLE_TRY(EndAgent(&agent));
   }
   agents.clear();
+  asking.reset();  // its process ends with it
   if (merge) {
     merge->process.Signal(SIGKILL);
     (void)merge->process.Wait();

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "base/subprocess.h"
+#include "missions/planner.h"
 #include "orchestrator/agents/mission_folder.h"
+#include "orchestrator/agents/planner/plan_question.h"
 #include "orchestrator/baseline.h"
 #include "orchestrator/campaign.h"
 #include "orchestrator/repository.h"
@@ -29,6 +31,20 @@ struct RunningMerge {
   Subprocess process;
 };
 
+// A planner model's choice under way.
+struct RunningPlan {
+  std::filesystem::path folder;  // of the question and the answer
+  std::vector<MissionPlan> candidates;
+  Subprocess process;
+  std::int64_t deadline_ms = 0;  // Unix ms
+};
+
+struct PlannedMission {
+  MissionPlan plan;
+  std::string chosen;  // how, in a line; "" when there was no choice to make
+  std::string record;  // the same as JSON, with what it cost; "" likewise
+};
+
 struct Campaign::Impl {
   CampaignFile file;
   Target target;
@@ -41,8 +57,11 @@ struct Campaign::Impl {
   std::string id;         // random, for keys of entries
   bool fresh = false;     // this process launched it: what never began is taken back
 
+  // Not in this process's environment any more: only agents and the planner's child get them.
+  std::map<std::string, std::string> keys;
   std::map<std::string, RunningAgent> agents;
   std::optional<RunningMerge> merge;
+  std::optional<RunningPlan> asking;
   std::vector<std::string> merge_queue;
   int idle_missions = 0;
   bool draining = false;  // no new missions
@@ -70,12 +89,19 @@ struct Campaign::Impl {
 
   // campaign_missions.cc: one mission's beginning and end.
   Result<bool> StartOne();  // false: nothing to start now
+  Result<bool> StartPlanned(const PlannedMission& planned);
   Result<> Launch(MissionRow row, const std::string& why, const std::vector<std::string>& retry);
   Result<> EndAgent(RunningAgent* agent);
   Result<> CleanUp(const MissionRow& row);
   Result<Conditions> ConditionsNow(const std::string& commit,
                                    const std::vector<std::string>& cases);
   int ExperimentsOf(const std::string& mission);
+
+  void TakeKeys();  // out of the environment, before anything is built or judged
+  // campaign_planner.cc: the next mission. Nothing while a planner model is being asked, or when
+  // there is none (`why_not`).
+  Result<std::optional<PlannedMission>> ChoosePlan(const PlannerInput& input, std::string* why_not);
+  Result<std::optional<PlannedMission>> TakeChoice();
 
   // campaign_recover.cc: after a kill.
   Result<> Recover();

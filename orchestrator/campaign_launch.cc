@@ -72,7 +72,7 @@ Result<Campaign> Campaign::Launch(const CampaignFile& file, const std::filesyste
   CRUCIBLE_ASSIGN(Target target, LoadTarget(file.target));
   CRUCIBLE_ASSIGN(Repository opened, Repository::Open(repository, file.branch));
   CRUCIBLE_TRY(CheckPlace(workspace, &opened));
-  CRUCIBLE_TRY(AgentsReady(file.agent));
+  CRUCIBLE_TRY(AgentsReady(file.agent, file.planner));
   CRUCIBLE_TRY(PrepareHome(workspace));
   CRUCIBLE_ASSIGN(Store store, Store::Open(workspace.LogFile()));
   CRUCIBLE_ASSIGN(const auto known, store.FindCampaign(file.name));

@@ -7,10 +7,8 @@
 #include "base/process_identity.h"
 #include "briefs/brief.h"
 #include "missions/mission_text.h"
-#include "missions/planner.h"
 #include "missions/states.h"
 #include "orchestrator/agents/agent_place.h"
-#include "orchestrator/agents/llm/api_key.h"
 #include "orchestrator/campaign_impl.h"
 
 namespace crucible {
@@ -52,6 +50,10 @@ int Campaign::Impl::ExperimentsOf(const std::string& mission) {
 }
 
 Result<bool> Campaign::Impl::StartOne() {
+  if (asking) {
+    CRUCIBLE_ASSIGN(const auto planned, TakeChoice());
+    return planned ? StartPlanned(*planned) : Result<bool>(false);
+  }
   PlannerInput input;
   input.target = &target;
   input.campaign = row.name;
@@ -64,9 +66,9 @@ Result<bool> Campaign::Impl::StartOne() {
   CRUCIBLE_ASSIGN(const std::string tip, repository.MainTip());
   CRUCIBLE_ASSIGN(input.files_of_case, KnobFilesOfCases(Baseline(), tip));
   std::string why_not;
-  const auto plan =
-      PlanNext(input, file.agent.kind == "proposer" ? "proposer" : "kernel", &why_not);
-  if (!plan) {
+  CRUCIBLE_ASSIGN(const auto planned, ChoosePlan(input, &why_not));
+  if (asking) return false;
+  if (!planned) {
     if (agents.empty() && !merge && merge_queue.empty()) {
       draining = true;
       why_draining = why_not.empty() ? "the planner has nothing left to do" : why_not;
@@ -74,6 +76,11 @@ Result<bool> Campaign::Impl::StartOne() {
     }
     return false;
   }
+  return StartPlanned(*planned);
+}
+
+Result<bool> Campaign::Impl::StartPlanned(const PlannedMission& planned) {
+  const MissionPlan* plan = &planned.plan;
   MissionRow mission;
   if (!plan->added_mission.empty()) {
     CRUCIBLE_ASSIGN(const auto added, store.FindMission(plan->added_mission));
@@ -87,13 +94,15 @@ Result<bool> Campaign::Impl::StartOne() {
   mission.cases = plan->cases;
   MoveState(mission.id, &mission.state, "preparing");
   mission.planned_ms = SystemClock().UnixMs();
-  mission.settings =
-      json{{"why", plan->why}, {"approve", file.approve}, {"retry", plan->retry}}.dump();
+  json settings = {{"why", plan->why}, {"approve", file.approve}, {"retry", plan->retry}};
+  if (!planned.record.empty()) settings["planner"] = json::parse(planned.record);
+  mission.settings = settings.dump();
   if (mission.id.empty()) {
     CRUCIBLE_ASSIGN(mission.id, store.AddMission(mission));
   } else {
     CRUCIBLE_TRY(store.PutMission(mission));
   }
+  if (!planned.chosen.empty()) Event(mission.id, "plan", mission.id + ": " + planned.chosen);
   CRUCIBLE_TRY(Launch(mission, plan->why, plan->retry));
   return true;
 }
@@ -174,9 +183,10 @@ Result<> Campaign::Impl::Launch(MissionRow mission, const std::string& why,
   } else {
     spec.argv = {crucible, file.agent.kind == "proposer" ? "propose" : "agent", order_file};
   }
-  // A model's agent reads its key and drops it; nobody else gets one.
-  if (file.agent.kind == "command" || file.agent.kind == "proposer") spec.unset = KeyVariables();
   spec.environment = workspace.Environment(mission.id, run_nonce);
+  // A model's agent reads its key and drops it; nobody else gets one.
+  if (file.agent.kind == "llm" || file.agent.kind == "cli")
+    spec.environment.insert(keys.begin(), keys.end());
   spec.out = spec.err = Stdio::kFile;
   spec.log_path = workspace.Mission(mission.id) / "agent.log";
   CRUCIBLE_ASSIGN(Subprocess process, Subprocess::Start(spec));
@@ -219,10 +229,8 @@ Result<> Campaign::Impl::EndAgent(RunningAgent* agent) {
   MoveState(mission.id, &mission.state, "ended");
   mission.ended_ms = SystemClock().UnixMs();
   mission.owner.clear();
-  json spend = AgentSpend(workspace.Mission(mission.id));
-  spend["wall_ms"] = *mission.ended_ms - mission.started_ms.value_or(*mission.ended_ms);
+  json spend = SpendForRow(workspace, mission);
   spend["experiments"] = ExperimentsOf(mission.id);
-  spend["gpu_seconds"] = DeviceSeconds(workspace.LogFile(), mission.id).value_or(0);
   mission.spend = spend.dump();
   const bool to_merge =
       !mission.best_commit.empty() && mission.outcome != "pivot" && mission.outcome != "blocked";

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "base/process_identity.h"
 #include "missions/states.h"
 #include "orchestrator/campaign_impl.h"
@@ -44,6 +45,7 @@ Result<> Campaign::Impl::RecoverMission(MissionRow mission) {
     mission.ended_ms = SystemClock().UnixMs();
     mission.owner.clear();
     MoveState(mission.id, &mission.state, mission.best_commit.empty() ? "done" : "ended");
+    mission.spend = SpendForRow(workspace, mission).dump();  // what was paid stays paid
     if (mission.state == "done") mission.merge_outcome = "nothing_to_merge";
     CRUCIBLE_TRY(store.PutMission(mission));
     Event(mission.id, "mission",

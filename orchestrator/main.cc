@@ -39,6 +39,7 @@ constexpr Command kCommands[] = {
     {"gpu", Gpu, "run, status, history, cancel, logs: the device's queue"},
     {"mcp", McpCommand, "serve a mission's tools to an MCP client"},
     {"agent", AgentCommand, ""},
+    {"plan", PlanCommand, ""},
     {"propose", ProposeCommand, ""},
     {"integrate", IntegrateCommand, ""},
 };

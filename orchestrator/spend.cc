@@ -20,6 +20,15 @@ Number Field(const json& object, const char* key) {
   return found != object.end() && found->is_number() ? found->get<Number>() : Number{};
 }
 
+// What was paid for choosing the mission.
+json PlannerSpend(const MissionRow& mission) {
+  const json settings = json::parse(mission.settings, nullptr, false);
+  if (!settings.is_object() || !settings.contains("planner")) return json::object();
+  return settings["planner"].value("spend", json::object());
+}
+
+}  // namespace
+
 Spend SpendIn(const json& object) {
   Spend spend;
   if (!object.is_object()) return spend;
@@ -30,8 +39,6 @@ Spend SpendIn(const json& object) {
   spend.device_seconds = Field<double>(object, "gpu_seconds");
   return spend;
 }
-
-}  // namespace
 
 Spend& Spend::operator+=(const Spend& other) {
   turns += other.turns;
@@ -46,6 +53,21 @@ json AgentSpend(const std::filesystem::path& mission_folder) {
   if (!text) return json::object();
   json object = json::parse(*text, nullptr, false);
   return object.is_object() ? object : json::object();
+}
+
+json SpendForRow(const Workspace& workspace, const MissionRow& mission) {
+  json spend = AgentSpend(workspace.Mission(mission.id));
+  if (const json choosing = PlannerSpend(mission); !choosing.empty()) {
+    for (const char* key :
+         {"tokens_input", "tokens_output", "tokens_cache_read", "tokens_cache_write"})
+      spend[key] = Field<std::int64_t>(spend, key) + Field<std::int64_t>(choosing, key);
+    spend["usd"] = Field<double>(spend, "usd") + Field<double>(choosing, "usd");
+    spend["planner_usd"] = Field<double>(choosing, "usd");
+  }
+  spend["gpu_seconds"] = DeviceSeconds(workspace.LogFile(), mission.id).value_or(0);
+  const std::int64_t end_ms = mission.ended_ms.value_or(SystemClock().UnixMs());
+  spend["wall_ms"] = end_ms - mission.started_ms.value_or(end_ms);
+  return spend;
 }
 
 Result<double> DeviceSeconds(const std::filesystem::path& log_file, const std::string& mission) {
@@ -63,8 +85,8 @@ Result<Spend> SpendOf(Store* store, const Workspace& workspace, const std::strin
   Spend total;
   CRUCIBLE_ASSIGN(const std::vector<MissionRow> missions, store->Missions(campaign));
   for (const MissionRow& mission : missions) {
-    Spend of_mission = mission.ended_ms ? RecordedSpend(mission)
-                                        : SpendIn(AgentSpend(workspace.Mission(mission.id)));
+    Spend of_mission =
+        mission.ended_ms ? RecordedSpend(mission) : SpendIn(SpendForRow(workspace, mission));
     // The queue knows it to the moment, and its merge's.
     of_mission.device_seconds = DeviceSeconds(workspace.LogFile(), mission.id).value_or(0);
     total += of_mission;

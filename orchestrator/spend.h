@@ -32,8 +32,16 @@ Result<double> DeviceSeconds(const std::filesystem::path& log_file, const std::s
 // the device's queue for both.
 Result<Spend> SpendOf(Store* store, const Workspace& workspace, const std::string& campaign);
 
+// What a mission has used so far, as its row is to say it: the agent's spend.json, what a planner
+// model was paid for choosing the mission (in `planner_usd`, and in the sums), the queue's seconds,
+// its wall time.
+nlohmann::json SpendForRow(const Workspace& workspace, const MissionRow& mission);
+
 // What an ended mission's row says.
 Spend RecordedSpend(const MissionRow& mission);
+
+// The sums of a spend in JSON, of an agent or a row; nothing where it is no object.
+Spend SpendIn(const nlohmann::json& object);
 
 // "1.25 USD, 81000 tokens, 95 s of device time"; "" when nothing was spent.
 std::string ToText(const Spend& spend);

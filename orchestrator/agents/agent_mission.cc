@@ -9,13 +9,13 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "missions/templates.h"
-#include "orchestrator/agents/agent_place.h"
+#include "orchestrator/agents/cli/cli_tools.h"
 #include "orchestrator/agents/cli/run_cli_agent.h"
 #include "orchestrator/agents/llm/api_key.h"
 #include "orchestrator/agents/llm/make_provider.h"
 #include "orchestrator/agents/loop/agent_loop.h"
+#include "orchestrator/agents/mission_tools.h"
 #include "orchestrator/agents/model_settings.h"
-#include "orchestrator/agents/tools/tool_context.h"
 #include "orchestrator/spend.h"
 
 namespace crucible {
@@ -51,15 +51,9 @@ Result<std::string> RunModel(const Mission& mission, const std::function<bool()>
   DropSecretsFromEnvironment();  // the key is read; no child is to inherit it
 
   CRUCIBLE_ASSIGN(const AgentPlace place, AgentPlace::Make(order, mission.target));
-  ToolContext context;
-  context.order = order;
-  context.target = mission.target;
-  context.author = "agent:" + provider->model();
-  context.sandbox = place.sandbox();
-  context.enter_sandbox = Sandboxed;
-  context.unsandboxed = order.agent.unsandboxed;
-  context.interrupted = interrupted;
-  CRUCIBLE_ASSIGN(const ToolSet tools, MakeTools(context));
+  CRUCIBLE_ASSIGN(
+      const ToolSet tools,
+      MakeTools(ToolsIn(place, order, mission.target, "agent:" + provider->model(), interrupted)));
 
   const AgentBudget& budget = order.agent.budget;
   LoopSpec spec;
@@ -78,7 +72,7 @@ Result<std::string> RunModel(const Mission& mission, const std::function<bool()>
                   .usd = budget.usd,
                   .gpu_seconds = budget.device_seconds,
                   .format_errors = budget.format_errors,
-                  .idle_turns = budget.idle_turns};
+                  .idle_turns = IdleTurnsOf(budget, order.flavour)};
   spec.gpu_seconds = [&order] {
     return DeviceSeconds(order.workspace.LogFile(), order.id).value_or(0);
   };
@@ -108,12 +102,54 @@ Result<CliProfile> ProfileOf(const AgentSettings& settings) {
   return CommandProfile(settings.command);
 }
 
+// What a program needs from outside to reach its provider: the keys of its own, where their
+// servers are, and a proxy. Named, not copied: a value never stands on a command line.
+std::vector<std::string> InheritedBy(const CliProfile& profile) {
+  std::vector<std::string> names = profile.key_variables;
+  for (const char* name :
+       {"ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
+        "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"})
+    names.emplace_back(name);
+  return names;
+}
+
+// The program's own sandbox: the mission's, with the network where the campaign gives it one.
+Result<SandboxSpec> ProgramSandbox(const AgentPlace& place, const AgentSettings& settings,
+                                   CliProfile* profile) {
+  SandboxSpec sandbox = *place.sandbox();
+  sandbox.network = settings.network;
+  if (settings.network) sandbox.inherited = InheritedBy(*profile);
+  for (const std::string& folder : settings.readable) sandbox.readable.emplace_back(folder);
+  // Its PATH inside is not the person's: the program is named as it is found here.
+  CRUCIBLE_ASSIGN(const fs::path program, FindExecutable(profile->argv.front()));
+  profile->argv.front() = program.string();
+  sandbox.environment["PATH"] =
+      SandboxPath(sandbox.programs) + ":" + program.parent_path().string();
+  return sandbox;
+}
+
+// The mission's tools for the program, each in its own way.
+Result<> GiveTools(const MissionOrder& order, AgentPlace* place, CliAgentSpec* spec) {
+  std::vector<std::string> server = {(order.workspace.programs / "crucible").string(), "mcp"};
+  fs::path home;
+  if (place->sandbox()) {
+    CRUCIBLE_TRY(place->ServeTools(order, "agent:" + spec->profile.name));
+    home = place->sandbox()->scratch;
+    spec->mission += CliTemplate();
+  } else {
+    const std::string file = (order.workspace.Mission(order.id) / "mission.json").string();
+    server.insert(server.end(),
+                  {"--mission", file, "--unsandboxed", "--author", "agent:" + spec->profile.name});
+  }
+  return OfferTools(server, home, spec);
+}
+
 Result<std::string> RunProgram(const Mission& mission, const std::function<bool()>& interrupted) {
   const MissionOrder& order = mission.order;
   const AgentBudget& budget = order.agent.budget;
   CliAgentSpec spec;
   CRUCIBLE_ASSIGN(spec.profile, ProfileOf(order.agent));
-  CRUCIBLE_ASSIGN(const AgentPlace place, AgentPlace::Make(order, mission.target));
+  CRUCIBLE_ASSIGN(AgentPlace place, AgentPlace::Make(order, mission.target));
   spec.model = order.agent.cli_model;
   spec.mission = mission.text;
   spec.directory = order.worktree;
@@ -125,11 +161,14 @@ Result<std::string> RunProgram(const Mission& mission, const std::function<bool(
   spec.limits.silence_ms = budget.silence_ms;
   spec.limits.wall_ms = std::max<std::int64_t>(1, order.deadline_ms - start_ms);
   spec.transcript = mission.folder / "transcript.jsonl";
+  CRUCIBLE_TRY(GiveTools(order, &place, &spec));
   spec.sandboxed = place.sandbox().has_value();
-  if (spec.sandboxed)
-    spec.wrap = [&place](SubprocessSpec command) {
-      return Sandboxed(*place.sandbox(), std::move(command));
+  if (spec.sandboxed) {
+    CRUCIBLE_ASSIGN(const SandboxSpec sandbox, ProgramSandbox(place, order.agent, &spec.profile));
+    spec.wrap = [sandbox](SubprocessSpec command) {
+      return Sandboxed(sandbox, std::move(command));
     };
+  }
   std::stop_source stop;
   spec.stop = stop.get_token();
   const std::jthread asks([&](const std::stop_token& over) {

@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "checks/target.h"
 #include "gpu_runner/broker.h"
+#include "orchestrator/agents/mcp/mcp_socket.h"
 #include "orchestrator/agents/mission_folder.h"
 #include "orchestrator/agents/sandbox.h"
 
@@ -21,6 +22,10 @@ class AgentPlace {
   AgentPlace& operator=(AgentPlace&&) = delete;
   ~AgentPlace();  // ends the broker and what it runs
 
+  // Serves the mission's tools (`crucible mcp`) to what runs in the sandbox, under the order's
+  // limits; entries are logged as by `author`. Nothing to do without a sandbox.
+  Result<> ServeTools(const MissionOrder& order, const std::string& author);
+
   // Nothing: the agent runs as it is.
   const std::optional<SandboxSpec>& sandbox() const { return sandbox_; }
 
@@ -28,7 +33,9 @@ class AgentPlace {
   AgentPlace() = default;
   std::optional<SandboxSpec> sandbox_;
   std::filesystem::path folder_;  // of the socket
+  std::filesystem::path mark_;    // names it, for a sweep after a kill
   std::unique_ptr<Broker> broker_;
+  std::unique_ptr<McpSocket> tools_;
 };
 
 // Removes what a killed agent process left of its broker.

@@ -11,14 +11,15 @@
 namespace crucible {
 
 // The first thing that is missing: a key, a program, the sandbox. Asks nothing of the network.
-Result<> AgentsReady(const AgentSettings& settings);
+Result<> AgentsReady(const AgentSettings& settings, const PlannerSettings& planner = {});
 
 struct EndpointFinding {
   std::string model;
   bool usable = false, sure = false;
   std::string found, next;
 };
-// Asks each model's endpoint whether it answers; costs no tokens.
-std::vector<EndpointFinding> ProbeModels(const AgentSettings& settings);
+// Asks each model's endpoint, and the planner's, whether it answers; costs no tokens.
+std::vector<EndpointFinding> ProbeModels(const AgentSettings& settings,
+                                         const PlannerSettings& planner = {});
 
 }  // namespace crucible

@@ -3,69 +3,70 @@
 #include <set>
 
 #include "base/files.h"
-#include "base/json.h"
+#include "missions/json_fields.h"
 
 namespace crucible {
 
 using nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+template <class Order, class Field>
+void EachField(Order& order, Field field) {
+  field("id", order.id);
+  field("campaign", order.campaign);
+  field("flavour", order.flavour);
+  field("key_prefix", order.key_prefix);
+  field("cases", order.cases);
+  field("branch", order.branch);
+  field("base_commit", order.base_commit);
+  field("main_branch", order.main_branch);
+  field("run_nonce", order.run_nonce);
+  field("experiments", order.experiments);
+  field("deadline_ms", order.deadline_ms);
+  field("seed", order.seed);
+  field("retry", order.retry);
+  field("now", order.now);
+}
+
+template <class Order, class Field>
+void EachPath(Order& order, Field field) {
+  field("home", order.workspace.home);
+  field("programs", order.workspace.programs);
+  field("target_file", order.target_file);
+  field("worktree", order.worktree);
+}
+
+}  // namespace
 
 Result<> WriteMissionOrder(const MissionOrder& order) {
-  const json object = {{"id", order.id},
-                       {"campaign", order.campaign},
-                       {"flavour", order.flavour},
-                       {"key_prefix", order.key_prefix},
-                       {"cases", order.cases},
-                       {"home", order.workspace.home.string()},
-                       {"programs", order.workspace.programs.string()},
-                       {"target_file", order.target_file.string()},
-                       {"worktree", order.worktree.string()},
-                       {"branch", order.branch},
-                       {"base_commit", order.base_commit},
-                       {"main_branch", order.main_branch},
-                       {"baseline", ToJson(order.baseline)},
-                       {"run_nonce", order.run_nonce},
-                       {"experiments", order.experiments},
-                       {"deadline_ms", order.deadline_ms},
-                       {"seed", order.seed},
-                       {"retry", order.retry},
-                       {"now", order.now},
-                       {"agent", ToJson(order.agent)}};
+  json object;
+  EachField(order, PutInto(object));
+  EachPath(order, [&](const char* name, const fs::path& path) { object[name] = path.string(); });
+  object["baseline"] = ToJson(order.baseline);
+  object["agent"] = ToJson(order.agent);
   return WriteFileAtomically(order.workspace.Mission(order.id) / "mission.json",
                              object.dump(2) + "\n");
 }
 
-Result<MissionOrder> ReadMissionOrder(const std::filesystem::path& file) {
+Result<MissionOrder> ReadMissionOrder(const fs::path& file) {
   CRUCIBLE_ASSIGN(const std::string text, ReadFile(file));
-  try {
-    const json object = json::parse(text);
-    MissionOrder order;
-    object.at("id").get_to(order.id);
-    object.at("campaign").get_to(order.campaign);
-    object.at("flavour").get_to(order.flavour);
-    object.at("key_prefix").get_to(order.key_prefix);
-    object.at("cases").get_to(order.cases);
-    order.workspace.home = object.at("home").get<std::string>();
-    order.workspace.programs = object.at("programs").get<std::string>();
-    order.target_file = object.at("target_file").get<std::string>();
-    order.worktree = object.at("worktree").get<std::string>();
-    object.at("branch").get_to(order.branch);
-    object.at("base_commit").get_to(order.base_commit);
-    object.at("main_branch").get_to(order.main_branch);
-    CRUCIBLE_ASSIGN(order.baseline, ArmFromJson(object.at("baseline")));
-    object.at("run_nonce").get_to(order.run_nonce);
-    object.at("experiments").get_to(order.experiments);
-    object.at("deadline_ms").get_to(order.deadline_ms);
-    object.at("seed").get_to(order.seed);
-    object.at("retry").get_to(order.retry);
-    object.at("now").get_to(order.now);
-    if (object.contains("agent")) {
-      CRUCIBLE_ASSIGN(order.agent, AgentSettingsFromJson(object["agent"]));
-    }
-    return order;
-  } catch (const json::exception& error) {
-    return Fail(ErrorKind::kUsage, "read mission", file.string(), error.what(),
-                "it is written by the orchestrator; run the mission through a campaign");
-  }
+  return ReadFields(file.string(),
+                    "it is written by the orchestrator; run the mission through a campaign",
+                    [&]() -> Result<MissionOrder> {
+                      const json object = json::parse(text);
+                      MissionOrder order;
+                      EachField(order, GetFrom(object));
+                      EachPath(order, [&](const char* name, fs::path& path) {
+                        path = object.at(name).get<std::string>();
+                      });
+                      CRUCIBLE_ASSIGN(order.baseline, ArmFromJson(object.at("baseline")));
+                      if (object.contains("agent")) {
+                        CRUCIBLE_ASSIGN(order.agent, AgentSettingsFromJson(object["agent"]));
+                      }
+                      return order;
+                    });
 }
 
 Result<> WriteMissionResult(const std::filesystem::path& folder, const MissionResult& result) {

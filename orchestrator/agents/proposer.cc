@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "orchestrator/agents/case_numbers.h"
 #include "orchestrator/agents/knobs.h"
 #include "orchestrator/agents/proposals.h"
 #include "orchestrator/build_arm.h"
@@ -30,21 +31,6 @@ struct Outcome {
   bool accepted = false;
   std::optional<double> ratio;
 };
-
-std::string Percent(double ratio) { return fmt::format("{:+.1f} %", (ratio - 1) * 100); }
-
-std::string CaseNumbers(const JudgeReport& report) {
-  std::vector<std::string> parts;
-  for (const CaseResult& result : report.cases) {
-    if (!result.ratio) continue;
-    parts.push_back(fmt::format("{} {:.1f} -> {:.1f} us ({}, {} .. {})", result.name,
-                                result.before_us.value_or(0), result.after_us.value_or(0),
-                                Percent(*result.ratio),
-                                Percent(result.ratio_low.value_or(*result.ratio)),
-                                Percent(result.ratio_high.value_or(*result.ratio))));
-  }
-  return fmt::format("{}", fmt::join(parts, "; "));
-}
 
 class Proposer {
  public:

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <system_error>
 
+#include "orchestrator/agents/memory_file.h"
 #include "orchestrator/agents/sandbox_git.h"
 
 namespace crucible {
@@ -21,6 +22,19 @@ constexpr int kFirstDescriptor = 60;
 // What of /etc a compiler, a linker or a script may ask for; none of it is a secret.
 constexpr const char* kEtc[] = {"alternatives", "group",     "ld.so.cache",   "ld.so.conf",
                                 "ld.so.conf.d", "localtime", "nsswitch.conf", "passwd"};
+
+// How servers are found and trusted, for a sandbox with the network.
+constexpr const char* kEtcOfNetwork[] = {"ca-certificates",
+                                         "ca-certificates.conf",
+                                         "crypto-policies",
+                                         "gai.conf",
+                                         "host.conf",
+                                         "hosts",
+                                         "pki",
+                                         "protocols",
+                                         "resolv.conf",
+                                         "services",
+                                         "ssl"};
 
 void Add(Words* words, std::initializer_list<std::string> more) {
   words->insert(words->end(), more.begin(), more.end());
@@ -181,6 +195,15 @@ void AddDevices(Words* words) {
   Add(words, {"--ro-bind-try", "/sys", "/sys"});  // CUDA reads the machine's shape there
 }
 
+// The network with it, keys and devices without.
+void AddNetwork(Words* words) {
+  Add(words, {"--share-net"});
+  for (const char* name : kEtcOfNetwork) {
+    const std::string path = std::string("/etc/") + name;
+    Add(words, {"--ro-bind-try", path, path});
+  }
+}
+
 bool IsName(std::string_view name) {
   return !name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) == 0 &&
          std::all_of(name.begin(), name.end(),
@@ -201,6 +224,10 @@ Result<Words> CleanStart(const std::vector<std::string>& inherited) {
 
 }  // namespace
 
+std::string SandboxPath(const fs::path& programs) {
+  return programs.empty() ? kPath : programs.string() + ":" + kPath;
+}
+
 Result<> SandboxWorks() { return TheProbe().works; }
 
 Result<SubprocessSpec> Sandboxed(const SandboxSpec& sandbox, SubprocessSpec spec) {
@@ -217,8 +244,10 @@ Result<SubprocessSpec> Sandboxed(const SandboxSpec& sandbox, SubprocessSpec spec
                 "choose a folder of the worktree");
 
   std::vector<Mount> mounts{{worktree, How::kWrite}};
-  std::map<std::string, std::string> environment{
-      {"PATH", kPath}, {"HOME", "/tmp"}, {"TMPDIR", "/tmp"}, {"LANG", "C.UTF-8"}};
+  std::map<std::string, std::string> environment{{"PATH", SandboxPath(sandbox.programs)},
+                                                 {"HOME", "/tmp"},
+                                                 {"TMPDIR", "/tmp"},
+                                                 {"LANG", "C.UTF-8"}};
   if (!sandbox.scratch.empty()) {
     CRUCIBLE_ASSIGN(const fs::path scratch, Presentable(sandbox.scratch));
     mounts.push_back({scratch, How::kWrite});
@@ -232,6 +261,7 @@ Result<SubprocessSpec> Sandboxed(const SandboxSpec& sandbox, SubprocessSpec spec
   for (std::string& word : SystemWords(probe.bwrap, probe.without_user_namespaces))
     // What was inherited is all there is already, and has to stay.
     if (word != "--clearenv" || sandbox.inherited.empty()) words.push_back(std::move(word));
+  if (sandbox.network) AddNetwork(&words);
   CoverProc(&words);
   if (sandbox.devices)
     AddDevices(&words);
@@ -240,7 +270,7 @@ Result<SubprocessSpec> Sandboxed(const SandboxSpec& sandbox, SubprocessSpec spec
   AddMounts(std::move(mounts), &words);
   int number = kFirstDescriptor;
   for (const auto& [path, text] : git.files) {
-    CRUCIBLE_ASSIGN(UniqueFd file, TextDescriptor(text));
+    CRUCIBLE_ASSIGN(UniqueFd file, MemoryFile(text));
     Add(&words, {"--file", std::to_string(number), path.string()});
     spec.descriptors.emplace_back(number++, file.get());
     spec.kept.push_back(std::make_shared<const UniqueFd>(std::move(file)));
@@ -249,6 +279,8 @@ Result<SubprocessSpec> Sandboxed(const SandboxSpec& sandbox, SubprocessSpec spec
     Add(&words, {"--bind", sandbox.broker_socket.string(), kSandboxBroker});
     environment["CRUCIBLE_BROKER"] = kSandboxBroker;
   }
+  if (!sandbox.tools_socket.empty())
+    Add(&words, {"--bind", sandbox.tools_socket.string(), kSandboxTools});
   Add(&words, {"--remount-ro", "/", "--chdir", directory.string()});
   for (const auto& [name, value] : git.environment) environment[name] = value;
   for (const auto& [name, value] : sandbox.environment) environment[name] = value;

@@ -1,6 +1,6 @@
 // sandbox.h: runs an agent's command where it can do no harm.
 //
-// By bubblewrap: no network, no GPU nodes, a read-only system without the home folder, secrets or
+// By bubblewrap: no network (unless asked for), no GPU nodes, a read-only system without the home folder, secrets or
 // other missions; the worktree and a scratch folder writable; the environment built from nothing; a
 // PID namespace, so that nothing outlives the command. The only way to a device is the broker's
 // socket (gpu_runner/broker.h), bound into the sandbox.
@@ -25,7 +25,10 @@ struct SandboxSpec {
   std::filesystem::path worktree;               // writable, and the current folder
   std::filesystem::path scratch;                // writable; HOME and TMPDIR
   std::vector<std::filesystem::path> readable;  // bound read-only: programs, main's checkout
+  std::filesystem::path programs;               // stands first in PATH; readable names it, too
   std::filesystem::path broker_socket;          // empty: no device
+  std::filesystem::path tools_socket;           // of McpSocket; empty: no tools of the mission
+  bool network = false;                         // the machine's, with what finds and trusts servers
   // The whole of it, beside PATH, HOME, TMPDIR and LANG.
   std::map<std::string, std::string> environment;
   bool devices = false;                // the GPUs' nodes, for a job that gpu_run started with one
@@ -34,6 +37,11 @@ struct SandboxSpec {
 
 // Where a sandbox finds the broker's socket; CRUCIBLE_BROKER says so.
 inline constexpr char kSandboxBroker[] = "/run/crucible/broker";
+// … and the mission's tools (McpSocket).
+inline constexpr char kSandboxTools[] = "/run/crucible/tools";
+
+// PATH inside: `programs` (empty: none), then the system's.
+std::string SandboxPath(const std::filesystem::path& programs);
 
 // kUnavailable with the reason and the next step (install bubblewrap, or `--unsandboxed`) where it
 // does not work; tried by really starting one.

@@ -1,13 +1,7 @@
 #include "orchestrator/agents/sandbox_git.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
-#include <cstring>
 #include <sstream>
 #include <string_view>
 
@@ -102,19 +96,6 @@ Result<SandboxGit> GitForSandbox(const fs::path& worktree) {
     if (!commit.empty()) git.files[shared / "packed-refs"] = commit + " " + head.substr(5) + "\n";
   }
   return git;
-}
-
-Result<UniqueFd> TextDescriptor(const std::string& text) {
-  UniqueFd file(::memfd_create("sandbox", MFD_CLOEXEC));
-  std::size_t done = 0;
-  while (file.valid() && done < text.size()) {
-    const ssize_t count = ::write(file.get(), text.data() + done, text.size() - done);
-    if (count <= 0) break;
-    done += static_cast<std::size_t>(count);
-  }
-  if (!file.valid() || done < text.size() || ::lseek(file.get(), 0, SEEK_SET) != 0)
-    return Fail(ErrorKind::kIo, "create", "file in memory", std::strerror(errno));
-  return file;
 }
 
 }  // namespace crucible

@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
 #include "base/result.h"
 
 namespace crucible {
@@ -28,8 +27,5 @@ Result<SandboxGit> GitForSandbox(const std::filesystem::path& worktree);
 
 // The lines of a git configuration that reading needs: of [core] and [extensions], by name.
 std::string ReadableGitConfig(const std::string& text);
-
-// A descriptor that reads `text` from its start.
-Result<UniqueFd> TextDescriptor(const std::string& text);
 
 }  // namespace crucible

@@ -1,4 +1,4 @@
-// agent_commands.cc: crucible propose, agent and integrate, the campaign's own child processes.
+// agent_commands.cc: crucible propose, agent, plan and integrate, the campaign's own child processes.
 //
 // They can be run by hand on a mission's folder, which is how a person looks into one.
 #include <fmt/ostream.h>
@@ -8,7 +8,9 @@
 #include <ostream>
 
 #include "orchestrator/agents/agent_mission.h"
+#include "orchestrator/agents/planner/choose_plan.h"
 #include "orchestrator/agents/proposer.h"
+#include "orchestrator/agents/tools/tool_context.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/integrate.h"
 
@@ -36,6 +38,20 @@ int AgentCommand(const Words& words, std::ostream& out, std::ostream& err) {
   return 0;
 }
 
+int PlanCommand(const Words& words, std::ostream& out, std::ostream& err) {
+  CLI::App app("Let a model choose among the planner's candidates (started by a campaign)",
+               "crucible plan");
+  std::string folder;
+  app.add_option("FOLDER", folder, "campaigns/NAME/planner/N, with question.json")->required();
+  int code = 0;
+  if (!ParseWords(&app, words, out, err, &code)) return code;
+  const auto choice = RunPlanner(folder, {});  // a signal ends it: the policy's first is taken
+  if (!choice) return Report(choice.error(), err);
+  fmt::print(out, "candidate {}: {}\n", choice->index + 1,
+             choice->by_model() ? choice->why : choice->fallback);
+  return 0;
+}
+
 int ProposeCommand(const Words& words, std::ostream& out, std::ostream& err) {
   CLI::App app("Carry out a mission with the built-in proposer (started by a campaign)",
                "crucible propose");
@@ -58,6 +74,7 @@ int IntegrateCommand(const Words& words, std::ostream& out, std::ostream& err) {
   if (!ParseWords(&app, words, out, err, &code)) return code;
   const auto order = ReadMissionOrder(file);
   if (!order) return Report(order.error(), err);
+  DropSecretsFromEnvironment();  // what is built and judged is an agent's
   const auto result = Integrate(*order, false);
   if (!result) return Report(result.error(), err);
   fmt::print(out, "{}: {}\n", result->outcome, result->text);

@@ -41,6 +41,7 @@ int MissionCommand(const Words& words, std::ostream& out, std::ostream& err);
 int CheckCommand(const Words& words, std::ostream& out, std::ostream& err);
 int CompareCommand(const Words& words, std::ostream& out, std::ostream& err);
 int InitCommand(const Words& words, std::ostream& out, std::ostream& err);
+int PlanCommand(const Words& words, std::ostream& out, std::ostream& err);
 int AgentCommand(const Words& words, std::ostream& out, std::ostream& err);
 int ProposeCommand(const Words& words, std::ostream& out, std::ostream& err);
 int IntegrateCommand(const Words& words, std::ostream& out, std::ostream& err);

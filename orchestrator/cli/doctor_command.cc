@@ -61,9 +61,9 @@ Result<int> ShowExploits(const std::string& target_name, bool as_json, std::ostr
 Result<std::vector<Finding>> ExamineAgents(const std::string& file) {
   CRUCIBLE_ASSIGN(const CampaignFile campaign, LoadCampaignFile(file));
   std::vector<Finding> findings;
-  if (const auto ready = AgentsReady(campaign.agent); !ready)
+  if (const auto ready = AgentsReady(campaign.agent, campaign.planner); !ready)
     findings.push_back({Health::kFail, "agents", ready.error().text, ""});
-  for (const EndpointFinding& model : ProbeModels(campaign.agent))
+  for (const EndpointFinding& model : ProbeModels(campaign.agent, campaign.planner))
     findings.push_back({!model.usable ? Health::kFail
                         : model.sure  ? Health::kOk
                                       : Health::kWarn,

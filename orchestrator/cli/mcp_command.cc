@@ -1,6 +1,7 @@
 #include "orchestrator/cli/mcp_command.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <atomic>
@@ -8,7 +9,8 @@
 
 #include "missions/templates.h"
 #include "orchestrator/agents/mcp/mcp_server.h"
-#include "orchestrator/cli/mission_tools.h"
+#include "orchestrator/agents/mcp/mcp_socket.h"
+#include "orchestrator/agents/mission_tools.h"
 
 namespace crucible {
 namespace {
@@ -25,9 +27,13 @@ void StopOnSignals() {
 
 Result<> Serve(const std::string& file, const std::string& author, bool unsandboxed) {
   DropSecretsFromEnvironment();
-  CRUCIBLE_ASSIGN(ToolContext context, ContextOfMission(file, author, unsandboxed));
-  context.interrupted = [] { return stop_call || stopped != 0; };
-  CRUCIBLE_ASSIGN(const ToolSet tools, MakeTools(context));
+  CRUCIBLE_ASSIGN(MissionOrder order, ReadMissionOrder(file));
+  CRUCIBLE_ASSIGN(const Target target, LoadTarget(order.target_file));
+  order.agent.unsandboxed = unsandboxed;
+  CRUCIBLE_ASSIGN(const AgentPlace place, AgentPlace::Make(order, target));
+  CRUCIBLE_ASSIGN(
+      const ToolSet tools,
+      MakeTools(ToolsIn(place, order, target, author, [] { return stop_call || stopped != 0; })));
   StopOnSignals();
   McpSpec spec;
   spec.tools = &tools;
@@ -47,12 +53,15 @@ int McpCommand(const Words& words, std::ostream& out, std::ostream& err) {
       "crucible mcp");
   std::string file, author = "agent:mcp";
   bool unsandboxed = false;
-  app.add_option("--mission", file, "missions/ID/mission.json (in .crucible/)")->required();
+  app.add_option("--mission", file,
+                 "missions/ID/mission.json (in .crucible/); default, in a mission's sandbox: that "
+                 "mission's own");
   app.add_option("--author", author, "how the log names who works (default: agent:mcp)");
   app.add_flag("--unsandboxed", unsandboxed, "run commands and builds without bubblewrap");
   int code = 0;
   if (!ParseWords(&app, words, out, err, &code)) return code;
-  const auto served = Serve(file, author, unsandboxed);
+  const auto served = file.empty() ? RelayMcp(kSandboxTools, STDIN_FILENO, STDOUT_FILENO)
+                                   : Serve(file, author, unsandboxed);
   return served ? 0 : Report(served.error(), err);
 }
 

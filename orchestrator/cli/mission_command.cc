@@ -10,7 +10,9 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "checks/target.h"
+#include "missions/campaign_file.h"
 #include "orchestrator/agents/mission_folder.h"
+#include "orchestrator/agents/tools/tool_context.h"
 #include "orchestrator/cli/attach.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/integrate.h"
@@ -83,13 +85,23 @@ int Show(Store* store, const Workspace& workspace, const std::string& id, bool a
   return 0;
 }
 
+// What the campaign's own missions are: the proposer turns knobs, everybody else works on the kernel.
+std::string UsualFlavour(const std::string& campaign_file) {
+  const auto campaign = LoadCampaignFile(campaign_file);
+  return !campaign || campaign->agent.kind == "proposer" ? "proposer" : "kernel";
+}
+
 int Add(Store* store, const Workspace& workspace, MissionRow row, std::ostream& out,
         std::ostream& err) {
   const auto campaigns = store->Campaigns();
   if (!campaigns) return Report(campaigns.error(), err);
   if (row.campaign.empty() && !campaigns->empty()) row.campaign = campaigns->front().name;
+  std::string campaign_file;
   for (const CampaignRow& campaign : *campaigns)
-    if (campaign.name == row.campaign) row.target = campaign.target;
+    if (campaign.name == row.campaign) {
+      row.target = campaign.target;
+      campaign_file = campaign.file;
+    }
   if (row.target.empty())
     return Report(
         Error{ErrorKind::kUsage,
@@ -109,6 +121,7 @@ int Add(Store* store, const Workspace& workspace, MissionRow row, std::ostream& 
                                                target->name, name, fmt::join(known, ", "))},
           err);
     }
+  if (row.flavour.empty()) row.flavour = UsualFlavour(campaign_file);
   row.state = "planned";
   row.planned_ms = SystemClock().UnixMs();
   row.settings = json{{"added_by", UserAuthor()}}.dump();
@@ -125,6 +138,7 @@ int Approve(Store* store, const Workspace& workspace, const std::string& id, std
   if (!*row) return Report(NoSuchMission("approve", id), err);
   const auto order = ReadMissionOrder(workspace.Mission(id) / "mission.json");
   if (!order) return Report(order.error(), err);
+  DropSecretsFromEnvironment();  // what is built and judged is an agent's
   const auto result = Integrate(*order, true);
   if (!result) return Report(result.error(), err);
   fmt::print(out, "{}: {}: {}\n", id, result->outcome, result->text);
@@ -139,7 +153,6 @@ int MissionCommand(const Words& words, std::ostream& out, std::ostream& err) {
   bool as_json = false;
   std::string id;
   MissionRow row;
-  row.flavour = "proposer";
   CLI::App* list = app.add_subcommand("list", "All missions, oldest first");
   list->add_option("--campaign", row.campaign, "Only of this campaign");
   CLI::App* show = app.add_subcommand("show", "One mission: state, report, text and brief");
@@ -147,7 +160,11 @@ int MissionCommand(const Words& words, std::ostream& out, std::ostream& err) {
   CLI::App* add = app.add_subcommand("add", "Add a mission that goes before the planner's own");
   add->add_option("--case", row.cases, "Case to improve (repeatable)")->required();
   add->add_option("--goal", row.goal, "What to do, in a sentence")->required();
-  add->add_option("--flavour", row.flavour, "proposer, kernel, explorer, precision, simplifier");
+  add->add_option("--flavour", row.flavour,
+                  "kernel, explorer, precision, simplifier, scout, proposer (default: the "
+                  "campaign's usual: proposer for kind proposer, else kernel)")
+      ->check(
+          CLI::IsMember({"kernel", "explorer", "precision", "simplifier", "scout", "proposer"}));
   add->add_option("--campaign", row.campaign, "Campaign (default: the newest)");
   CLI::App* approve = app.add_subcommand(
       "approve", "Merge what waits for a person; it is judged again on today's main");

@@ -88,11 +88,40 @@ json FewerPasses(const std::string& goal, const std::string& line, const std::st
              Report("no_change", "It could not be shown to be faster.")});
 }
 
+constexpr char kPlanner[] =
+    "[planner]\nname = \"scripted-planner\"\nprovider = \"openai\"\nwall = \"60s\"\n"
+    "usd = { input = 1.0, output = 2.0 }\n";
+
+// A planner model: the last of three candidates, then one that is not on the list.
+json Chooses(int candidate, const std::string& why) {
+  return Conversation("# Candidates", {Call("choose", {{"candidate", candidate}, {"why", why}})});
+}
+
 class ScriptedCampaignTest : public ScriptedFixture {
  protected:
   void TearDown() override {
     if (HasFailure()) fmt::print("{}\n", CampaignLog());
     ScriptedFixture::TearDown();
+  }
+
+  // The planner model's first answer is taken; its second names no candidate, so the policy's first
+  // is. Both with what they cost.
+  void ExpectAModelChoseTheFirstMission() {
+    const json missions = Missions();
+    ASSERT_GE(missions.size(), 2u);
+    const json first = missions[0]["settings"]["planner"];
+    EXPECT_EQ(first["chosen"], 3) << first;
+    EXPECT_EQ(first["candidates"], 3) << first;
+    EXPECT_EQ(first["fallback"], "") << first;
+    EXPECT_EQ(first["why"], "Its passes cost the most.");
+    EXPECT_GT(missions[0]["spend"].value("planner_usd", 0.0), 0) << missions[0]["spend"];
+    const json second = missions[1]["settings"]["planner"];
+    EXPECT_EQ(second["chosen"], 1) << second;
+    EXPECT_NE(second["fallback"].get<std::string>().find("from 1 to 2"), std::string::npos)
+        << second;
+    for (const char* told :
+         {"m1: scripted-planner chose 3 of 3 candidates", "m2: the policy's first of 2 candidates"})
+      EXPECT_NE(CampaignLog().find(told), std::string::npos) << told;
   }
 
   void ExpectFaultsSurvived(const json& mission) {
@@ -107,8 +136,9 @@ class ScriptedCampaignTest : public ScriptedFixture {
 };
 
 TEST_F(ScriptedCampaignTest, SixMissionsEndAsEachDeserves) {
-  AddCampaign(7, 3, true, "150s");
-  StartServer({WarmsTheCache(), WarmsTheCacheAgain(), RemembersAnswers(), SlowsAnotherCase(),
+  AddCampaign(7, 3, true, "150s", kPlanner);
+  StartServer({Chooses(3, "Its passes cost the most."), Chooses(9, "There must be more."),
+               WarmsTheCache(), WarmsTheCacheAgain(), RemembersAnswers(), SlowsAnotherCase(),
                FewerPasses("Drop what is done twice",
                            "  const int passes = n > 180 ? kLargePasses : 1;", "one pass"),
                FewerPasses("Count what large sizes cost",
@@ -137,6 +167,8 @@ TEST_F(ScriptedCampaignTest, SixMissionsEndAsEachDeserves) {
     const auto ended = run.Wait(std::chrono::minutes(4));
     ASSERT_TRUE(ended && ended->ok()) << CampaignLog();
   }
+
+  ExpectAModelChoseTheFirstMission();
 
   // A loss, with its numbers, that the commit tool would not take.
   const json warm = MissionOf("Make n128 faster");

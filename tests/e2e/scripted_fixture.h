@@ -86,8 +86,10 @@ class ScriptedFixture : public CampaignFixture {
     text->erase(at, end - at);
   }
 
-  // Models of both formats, told apart by the flavour of the missions they take.
-  void AddCampaign(int missions, int agents, bool unsandboxed, const std::string& mission_wall) {
+  // Models of both formats, told apart by the flavour of the missions they take; `more` is the
+  // rest of the file.
+  void AddCampaign(int missions, int agents, bool unsandboxed, const std::string& mission_wall,
+                   const std::string& more = "") {
     ASSERT_TRUE(WriteFileAtomically(
         repository_ / "models.toml",
         fmt::format("name = \"models\"\ntarget = \"examples/transpose/target.toml\"\n"
@@ -98,13 +100,14 @@ class ScriptedFixture : public CampaignFixture {
                     "flavours = [\"kernel\"]\nusd = {{ input = 3.0, output = 15.0 }}\n"
                     "[[model]]\nname = \"scripted-chat\"\nprovider = \"openai\"\n"
                     "flavours = [\"explorer\"]\nusd = {{ input = 1.0, output = 2.0 }}\n",
-                    agents, missions, mission_wall, unsandboxed)));
+                    agents, missions, mission_wall, unsandboxed) +
+            more));
     Commit("Add a campaign of scripted models");
   }
 
   void StartServer(json conversations) {
     const json scenario = {{"require_key", key_},
-                           {"models", {"scripted-messages", "scripted-chat"}},
+                           {"models", {"scripted-messages", "scripted-chat", "scripted-planner"}},
                            {"piece_bytes", 97},
                            {"conversations", std::move(conversations)}};
     const std::filesystem::path file = root_ / "scenario.json", port = root_ / "port";

@@ -85,6 +85,46 @@ stream = false
   EXPECT_EQ(ToJson(*again), ToJson(file->agent));
 }
 
+TEST(CampaignFile, APlannerModelIsReadWithItsBudget) {
+  const auto none = ParseCampaignFile(kHead, "/c/campaigns/demo.toml");
+  ASSERT_TRUE(none);
+  EXPECT_FALSE(none->planner.on()) << "the policy alone, unless the file says otherwise";
+  const auto file = ParseCampaignFile(std::string(kHead) + R"(
+[planner]
+name = "chooser"
+provider = "openai"
+usd = { input = 1.0, output = 2.0 }
+max_tokens = 1000
+wall = "30s"
+candidates = 4
+budget = { usd = 0.5, tokens = 9000 }
+)",
+                                      "/c/campaigns/demo.toml");
+  ASSERT_TRUE(file) << file.error().text;
+  EXPECT_TRUE(file->planner.on());
+  EXPECT_EQ(file->planner.model.provider, "openai");
+  EXPECT_EQ(file->planner.model.usd_output, 2);
+  EXPECT_EQ(file->planner.wall_ms, 30'000);
+  EXPECT_EQ(file->planner.candidates, 4);
+  EXPECT_EQ(file->planner.usd, 0.5);
+  EXPECT_EQ(file->planner.tokens, 9000);
+}
+
+TEST(CampaignFile, AProfilesSandboxHasTheNetworkAndACommandsHasNot) {
+  const auto parse = [](const std::string& agent) {
+    const auto file = ParseCampaignFile(std::string(kHead) + "[agent]\nkind = \"cli\"\n" + agent,
+                                        "/c/campaigns/demo.toml");
+    EXPECT_TRUE(file) << file.error().text;
+    return file ? file->agent : AgentSettings{};
+  };
+  EXPECT_TRUE(parse("profile = \"claude\"\n").network);
+  EXPECT_FALSE(parse("profile = \"claude\"\nnetwork = false\n").network);
+  EXPECT_FALSE(parse("command = [\"x\"]\n").network);
+  const AgentSettings own = parse("command = [\"x\"]\nnetwork = true\nreadable = [\"/opt/x\"]\n");
+  EXPECT_TRUE(own.network);
+  EXPECT_EQ(own.readable, std::vector<std::string>{"/opt/x"});
+}
+
 TEST(CampaignFile, AKeyOrAnAddressInTheFileIsRefused) {
   for (const std::string key : {"base_url", "api_key", "key"}) {
     const auto file = ParseCampaignFile(std::string(kHead) +
@@ -127,6 +167,11 @@ TEST(CampaignFile, EachMistakeIsNamedWithItsLine) {
       {std::string(kHead) + "[agent]\nkind = \"command\"\ncommand = [\"{wroktree}\"]\n", ":5",
        "{wroktree}"},
       {std::string(kHead) + "[agent]\nseed = -1\n", ":4", "seed"},
+      {std::string(kHead) + "[agent]\nnetwork = true\n", ":4", "kind = \"cli\""},
+      {std::string(kHead) + "[planner]\nprovider = \"openai\"\n", ":3", "without a 'name'"},
+      {std::string(kHead) + "[planner]\nname = \"x\"\nkey = \"y\"\n", ":5", "CRUCIBLE_KEY_FILE"},
+      {std::string(kHead) + "[planner]\nname = \"x\"\nweight = 2\n", ":5", "unknown key"},
+      {std::string(kHead) + "[planner]\nname = \"x\"\ncandidates = 1\n", ":5", "from 2 to 20"},
       {std::string(kHead) + "[merge]\napprove = 1\n", ":4", "true or false"},
   };
   for (const auto& mistake : mistakes) {

@@ -18,6 +18,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Beside a console, which is there with a terminal.
+constexpr char kHarmlessDevices[] =
+    "core\nfd\nfull\nnull\nptmx\npts\nrandom\nshm\nstderr\nstdin\nstdout\ntty\nurandom\nzero\n";
+
 class Sandbox : public GitFixture {
  protected:
   void SetUp() override {
@@ -127,16 +131,30 @@ TEST_F(Sandbox, SeesNoVariableOfItsParents) {
   EXPECT_EQ(Sandboxed(spec_, {.argv = {"true"}}).error().kind, ErrorKind::kUsage);
 }
 
+// A server on loopback that takes connections and says nothing.
+class Server {
+ public:
+  Server() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(::bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(::listen(socket_.get(), 8), 0);
+    ::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address), &size);
+    port_ = ntohs(address.sin_port);
+  }
+  // What a shell says to reach it.
+  std::string Connect() const { return "exec 3<>/dev/tcp/127.0.0.1/" + std::to_string(port_); }
+
+ private:
+  UniqueFd socket_;
+  int port_ = 0;
+};
+
 TEST_F(Sandbox, ReachesNoServerOfThisMachineAndNoNetwork) {
-  const UniqueFd server(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  ASSERT_EQ(::bind(server.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
-  ASSERT_EQ(::listen(server.get(), 8), 0);
-  ::getsockname(server.get(), reinterpret_cast<sockaddr*>(&address), &size);
-  ExpectRefused("exec 3<>/dev/tcp/127.0.0.1/" + std::to_string(ntohs(address.sin_port)));
+  const Server server;
+  ExpectRefused(server.Connect());
   // Nothing but an unconnected loopback: no packet has a way out.
   EXPECT_EQ(
       In("tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' '; tail -n +2 /proc/net/route").out,
@@ -144,11 +162,32 @@ TEST_F(Sandbox, ReachesNoServerOfThisMachineAndNoNetwork) {
 }
 
 TEST_F(Sandbox, SeesNoDeviceButTheHarmlessOnes) {
-  EXPECT_EQ(In("ls /dev | grep -v console").out,  // there with a terminal
-            "core\nfd\nfull\nnull\nptmx\npts\nrandom\nshm\nstderr\nstdin\nstdout\ntty\n"
-            "urandom\nzero\n");
+  EXPECT_EQ(In("ls /dev | grep -v console").out, kHarmlessDevices);
   EXPECT_EQ(In("ls -d /dev/nvidia* /dev/dri 2>&-").out, "");
   EXPECT_FALSE(In("mknod /tmp/nvidia0 c 195 0").status.ok());
+}
+
+TEST_F(Sandbox, WithTheNetworkItReachesServersAndNothingElseMore) {
+  spec_.network = true;
+  const Server server;
+  EXPECT_TRUE(In(server.Connect()).status.ok());
+  if (fs::exists("/etc/resolv.conf"))
+    EXPECT_TRUE(In("cat /etc/resolv.conf").status.ok()) << "names are looked up";
+  for (const fs::path& path :
+       {state_ / "key", state_ / "log.sqlite", state_ / "worktrees" / "m2" / "kernel.txt"})
+    ExpectRefused("cat " + Quoted(path));
+  ExpectRefused("ls " + Quoted(fs::path(std::getenv("HOME"))));
+  ExpectRefused("cat /proc/*/environ | grep -az TEST_API_KEY >&2");
+  EXPECT_EQ(In("ls /dev | grep -v console").out, kHarmlessDevices);
+  EXPECT_FALSE(In("mknod /tmp/nvidia0 c 195 0").status.ok());
+  EXPECT_FALSE(In(": >>/etc/hosts").status.ok());
+  EXPECT_FALSE(In("ip link add veth0 type veth").status.ok())
+      << "the machine's network is used, not changed";
+}
+
+TEST_F(Sandbox, ProgramsStandFirstInThePath) {
+  spec_.programs = CRUCIBLE_BIN_DIR;
+  EXPECT_EQ(In("echo ${PATH%%:*}").out, std::string(CRUCIBLE_BIN_DIR) + "\n");
 }
 
 TEST_F(Sandbox, WritesNothingOfTheSystem) {

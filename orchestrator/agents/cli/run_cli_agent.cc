@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include "orchestrator/agents/cli/cli_transcript.h"
 #include "orchestrator/agents/llm/api_key.h"
 #include "orchestrator/agents/llm/wire_json.h"
+#include "orchestrator/agents/memory_file.h"
 
 namespace crucible {
 namespace {
@@ -47,22 +47,6 @@ std::vector<std::string> Argv(const CliAgentSpec& spec) {
   add(spec.arguments);
   add(spec.sandboxed ? profile.when_sandboxed : profile.when_unsandboxed);
   return argv;
-}
-
-// A file in memory at its start: a child that never reads it keeps nobody waiting.
-Result<UniqueFd> MemoryFile(const std::string& text) {
-  UniqueFd file(::memfd_create("mission", MFD_CLOEXEC));
-  std::size_t done = 0;
-  while (file.valid() && done < text.size()) {
-    const ssize_t count = ::write(file.get(), text.data() + done, text.size() - done);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) break;
-    done += static_cast<std::size_t>(count);
-  }
-  if (!file.valid() || done < text.size() || ::lseek(file.get(), 0, SEEK_SET) != 0)
-    return Fail(ErrorKind::kIo, "write", "the mission for the agent", std::strerror(errno),
-                "check the machine's memory");
-  return file;
 }
 
 // One run. Its methods are called from Run's loop alone.

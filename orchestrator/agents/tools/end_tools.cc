@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "orchestrator/agents/tools/bounded.h"
+#include "orchestrator/agents/tools/measure.h"
 #include "orchestrator/agents/tools/tool_lists.h"
 
 namespace crucible {
@@ -59,7 +60,9 @@ Result<> MayCommit(Session* session, const std::string& tree) {
   if (NeedsNoGain(session->order().flavour)) {
     const bool checked = state.checked && state.checked->tree == tree && state.checked->pass &&
                          state.checked->rule == "full";
-    if (checked && compared && state.compared->verdict == "no_difference") return {};
+    const bool slower = state.pending && !ClearlySlower(state.pending->cases).empty();
+    if (checked && compared && state.compared->verdict == "no_difference" && !slower) return {};
+    if (slower) return refuse("it was slower", "a simplification may cost no time");
     return refuse(
         "exactly these files have no passed full check and a comparison against what is "
         "held that is accepted or finds no difference",

@@ -61,7 +61,6 @@ Result<EntryFilter> FilterFrom(const Session& session, const json& arguments) {
   filter.text = arguments.value("text", std::string());
   filter.mechanism = arguments.value("mechanism", std::string());
   filter.mission = arguments.value("mission", std::string());
-  filter.limit = static_cast<int>(arguments.value("limit", kDefaultEntries));
   return filter;
 }
 
@@ -71,13 +70,22 @@ Result<ToolAnswer> LogQuery(Session* session, const json& arguments) {
     return Bounded(session, "entry",
                    ToJson(entry).dump(2, ' ', false, json::error_handler_t::replace) + "\n");
   }
-  CRUCIBLE_ASSIGN(const EntryFilter filter, FilterFrom(*session, arguments));
+  CRUCIBLE_ASSIGN(EntryFilter filter, FilterFrom(*session, arguments));
+  const auto offset = static_cast<std::size_t>(arguments.value("offset", std::int64_t{0}));
+  const auto limit = static_cast<std::size_t>(arguments.value("limit", kDefaultEntries));
+  filter.limit = static_cast<int>(offset + limit + 1);  // one more says whether there are more
   CRUCIBLE_ASSIGN(const auto entries, session->store.QueryEntries(filter));
   if (entries.empty()) return Say("no entry matches\n");
+  if (offset >= entries.size())
+    return Say(
+        fmt::format("no entry matches from offset {} on; there are {}\n", offset, entries.size()));
+  const std::size_t end = std::min(entries.size(), offset + limit);
   std::string text;
-  for (const Entry& entry : entries) text += Line(entry);
-  if (static_cast<int>(entries.size()) == filter.limit)
-    text += fmt::format("[the newest {}; a larger limit shows more]\n", filter.limit);
+  for (std::size_t i = offset; i < end; ++i) text += Line(entries[i]);
+  if (offset > 0 || end < entries.size())
+    text += fmt::format("[{} to {}, newest first; {}]\n", offset + 1, end,
+                        end < entries.size() ? fmt::format("older ones: offset {}", end)
+                                             : "there are no older ones");
   return Bounded(session, "log", text);
 }
 
@@ -113,7 +121,12 @@ void AddLogTools(const SharedSession& session, ToolSet* tools) {
          .kind = Kind::kInteger,
          .help = "most entries (default 20)",
          .least = 1,
-         .most = 200}},
+         .most = 200},
+        {.name = "offset",
+         .kind = Kind::kInteger,
+         .help = "so many of the newest left out (default 0), to go on where an answer ended",
+         .least = 0,
+         .most = 1'000'000}},
        [session](const json& arguments) { return LogQuery(session.get(), arguments); }}));
 }
 

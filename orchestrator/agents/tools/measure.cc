@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "orchestrator/agents/case_numbers.h"
 #include "orchestrator/agents/tools/stop_watch.h"
 #include "orchestrator/build_arm.h"
 
@@ -60,26 +61,12 @@ Entry Measured(const Session& session, const std::string& tree, const std::strin
   return entry;
 }
 
-std::string Numbers(const JudgeReport& report) {
-  std::vector<std::string> parts;
-  for (const CaseResult& result : report.cases) {
-    if (!result.ratio) continue;
-    const auto percent = [](double ratio) { return fmt::format("{:+.1f} %", (ratio - 1) * 100); };
-    parts.push_back(fmt::format("{} {:.1f} -> {:.1f} us ({}, {} .. {})", result.name,
-                                result.before_us.value_or(0), result.after_us.value_or(0),
-                                percent(*result.ratio),
-                                percent(result.ratio_low.value_or(*result.ratio)),
-                                percent(result.ratio_high.value_or(*result.ratio))));
-  }
-  return fmt::format("{}", fmt::join(parts, "; "));
-}
-
 void AddReport(const JudgeReport& report, Entry* entry) {
   for (const auto& [name, value] : report.conditions) entry->conditions[name] = value;
   if (!report.cases.empty()) entry->cases = report.cases;
   entry->evidence.insert(entry->evidence.begin(), report.evidence.begin(), report.evidence.end());
   entry->margins = report.margins;
-  entry->summary = Numbers(report);
+  entry->summary = CaseNumbers(report);
   entry->reason = report.reason;
   if (!report.first_failed_check.empty()) {
     entry->summary = "wrong result";

@@ -36,4 +36,7 @@ std::string ReportText(const JudgeReport& report, const Session& session);
 EntryKind KindOf(const JudgeReport& report, const std::string& rule,
                  const std::vector<std::string>& cases);
 
+// The claimed cases that were slower by 2 % and more, with their numbers; none where there are none.
+std::vector<std::string> ClearlySlower(const std::vector<CaseResult>& cases);
+
 }  // namespace crucible

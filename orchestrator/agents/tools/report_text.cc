@@ -1,5 +1,6 @@
 // report_text.cc: a judge's report as an agent reads it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -10,6 +11,7 @@ namespace crucible {
 namespace {
 
 constexpr std::size_t kLongestReason = 1500;
+constexpr double kClearlySlower = 1.02;
 
 std::string Time(const std::optional<double>& us) {
   return us ? fmt::format("{:.2f}", *us) : std::string("-");
@@ -34,12 +36,32 @@ std::string Table(const std::vector<CaseResult>& cases) {
   return text;
 }
 
+// A verdict's name alone may mislead: a change that lost 80 % in one round is "no_difference", since
+// a gain is excluded and one round shows no loss with certainty.
+std::string Meaning(const JudgeReport& report) {
+  if (report.verdict != "no_difference") return "";
+  const std::vector<std::string> slower = ClearlySlower(report.cases);
+  if (slower.empty()) return " (a gain worth having is excluded)";
+  return fmt::format(
+      " (a gain is excluded: it was SLOWER, {}; more rounds would be needed to call it a loss)",
+      fmt::join(slower, ", "));
+}
+
 }  // namespace
+
+std::vector<std::string> ClearlySlower(const std::vector<CaseResult>& cases) {
+  std::vector<std::string> slower;
+  for (const CaseResult& result : cases)
+    if (result.role == "claim" && result.ratio && *result.ratio >= kClearlySlower)
+      slower.push_back(result.name + " " + Percent(result.ratio));
+  return slower;
+}
 
 std::string ReportText(const JudgeReport& report, const Session& session) {
   std::string text =
-      fmt::format("verdict: {}\n",
-                  report.verdict.empty() ? (report.pass ? "passed" : "failed") : report.verdict);
+      fmt::format("verdict: {}{}\n",
+                  report.verdict.empty() ? (report.pass ? "passed" : "failed") : report.verdict,
+                  Meaning(report));
   if (!report.cases.empty()) text += Table(report.cases);
   if (!report.reason.empty())
     text += fmt::format("why: {}\n", Shorten(report.reason, kLongestReason));

@@ -3,6 +3,8 @@
 #include "base/json.h"
 #include "mission_fixture.h"
 #include "orchestrator/agents/mission_folder.h"
+#include "orchestrator/agents/sandbox.h"
+#include "tests/orchestrator/mcp/mcp_script.h"
 
 namespace crucible {
 namespace {
@@ -49,6 +51,38 @@ TEST_F(McpProgram, AnswersOnStdoutAndEndsWithItsInput) {
   ASSERT_TRUE(run);
   EXPECT_TRUE(run->status.ok()) << run->err;
   EXPECT_EQ(nlohmann::json::parse(run->out)["result"]["serverInfo"]["name"], "crucible");
+}
+
+// In the sandbox, as a person's editor gets it without --unsandboxed.
+TEST_F(McpProgram, ADeviceIsReachedThroughTheMissionsBrokerAlone) {
+  if (const auto works = SandboxWorks(); !works) GTEST_SKIP() << works.error().text;
+  fs::remove(root_ / "bin/gpu_run");  // the real one: it is the queue that must know the job
+  fs::copy_file(fs::path(CRUCIBLE_BIN_DIR) / "gpu_run", root_ / "bin/gpu_run");
+  words_.pop_back();
+  std::string server;
+  for (const std::string& word : words_) server += "'" + word + "' ";
+  const std::string script =
+      StartsMcp(server) +
+      AsksMcp("run_command", {{"command",
+                               "echo broker $CRUCIBLE_BROKER; gpu_run --device any -- sh -c "
+                               "'echo job $CRUCIBLE_JOB_ID; pwd'"}}) +
+      AsksMcp("run_command", {{"command", "cat '" + (root_ / "state/log.sqlite").string() + "'"}}) +
+      EndsMcp();
+  SubprocessSpec spec{.argv = {"bash", "-c", script}};
+  spec.environment = {{"CRUCIBLE_LOCK_DIR", (root_ / "locks").string()}};
+  const auto run = RunCaptured(std::move(spec), std::chrono::seconds(100));
+  ASSERT_TRUE(run);
+  EXPECT_THAT(run->out, HasSubstr("broker /run/crucible/broker")) << run->err;
+  EXPECT_THAT(run->out, HasSubstr("job ")) << run->err;
+  EXPECT_THAT(run->out, HasSubstr("No such file")) << "the log is not there";
+  Store store = OpenLog();
+  const auto jobs = store.Jobs();
+  ASSERT_TRUE(jobs && jobs->size() == 1u);
+  EXPECT_EQ(jobs->front().mission, "m1") << "the queue knows whose job it was";
+  int marks = 0;
+  for (const auto& item : fs::directory_iterator(Folder()))
+    marks += item.path().filename().string().starts_with("broker_folder");
+  EXPECT_EQ(marks, 0) << "its broker's folder is gone with it";
 }
 
 // Installs the client into the build folder once; "" or why that cannot be had here.

@@ -99,6 +99,16 @@ TEST_F(EndTools, ASimplifierNeedsAFullCheckAndNoLossInstead) {
   EXPECT_ANSWER(Commit(), "committed");
 }
 
+TEST_F(EndTools, ASimplifierMayNotMakeItSlowerUnderAnothersName) {
+  order().flavour = "simplifier";
+  Judge("no_difference", 1.81);
+  Edit("int more = 2;\n", "");
+  Call("compare", json::object());
+  Judge("passed");
+  EXPECT_ANSWER(Call("check", {{"level", "full"}}), "passed");
+  EXPECT_REFUSED(Commit(), "it was slower");
+}
+
 TEST_F(EndTools, AReportEndsTheMissionAndIsWritten) {
   Edit("speed = 1", "speed = 2");
   Call("compare", json::object());

@@ -132,5 +132,36 @@ TEST_F(ExperimentTool, TheLogCanBeAsked) {
   EXPECT_ANSWER(Call("brief", json::object()), "[e1] speed");
 }
 
+TEST_F(ExperimentTool, ALongLogIsReadPageByPage) {
+  {
+    Store store = OpenLog();
+    for (int i = 1; i <= 5; ++i) {
+      Entry entry;
+      entry.key = fmt::format("old.{}", i);
+      entry.kind = EntryKind::kLoss;
+      entry.target = "toy";
+      entry.mechanism = fmt::format("idea {}", i);
+      entry.time_ms = 1000 * i;
+      ASSERT_TRUE(store.AddEntry(entry));
+    }
+  }
+  const ToolAnswer first = Call("log_query", {{"limit", 2}});
+  EXPECT_ANSWER(first, "[1 to 2, newest first; older ones: offset 2]");
+  EXPECT_THAT(first.text, testing::HasSubstr("idea 5"));
+  EXPECT_ANSWER(Call("log_query", {{"limit", 2}, {"offset", 2}}), "older ones: offset 4");
+  const ToolAnswer last = Call("log_query", {{"limit", 2}, {"offset", 4}});
+  EXPECT_ANSWER(last, "[5 to 5, newest first; there are no older ones]");
+  EXPECT_THAT(last.text, testing::HasSubstr("idea 1"));
+  EXPECT_ANSWER(Call("log_query", {{"offset", 5}}), "there are 5");
+  EXPECT_THAT(Call("log_query", json::object()).text, testing::Not(testing::HasSubstr("offset")));
+}
+
+TEST_F(ExperimentTool, AVerdictsNameDoesNotHideThatItWasSlower) {
+  // One round and 81 % slower: no gain is excluded with certainty, a loss is not yet shown.
+  Judge("no_difference", 1.81);
+  Edit("speed = 1", "speed = 2");
+  EXPECT_ANSWER(Call("compare", json::object()), "it was SLOWER, n32 +81.00 %");
+}
+
 }  // namespace
 }  // namespace crucible
