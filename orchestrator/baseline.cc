@@ -60,8 +60,8 @@ std::vector<Entry> FloorEntries(const Target& target, const std::string& campaig
   return floors;
 }
 
-// The checkout of `commit`, whole: a marker beside it is written last, so that what a killed process
-// left half made is made again.
+// The checkout of `commit`, whole: a marker beside it is written last, so that what a killed
+// process left half made is made again.
 Result<std::filesystem::path> BaselineCheckout(const BaselineContext& context,
                                                const std::string& commit) {
   const std::filesystem::path checkout = context.workspace->Checkout(commit);

@@ -22,6 +22,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr int kDetachTries = 300;  // a tenth of a second each
+
 Progress ProgressTo(std::ostream& err) {
   const std::int64_t start = SystemClock().MonotonicNs();
   return [&err, start](const std::string& line) {
@@ -56,6 +58,13 @@ int RunToEnd(Result<Campaign> campaign, bool as_json, std::ostream& out, std::os
   return summary->state == "interrupted" ? 130 : 0;
 }
 
+bool Runs(const Workspace& workspace, const std::string& name) {
+  auto store = Store::OpenReadOnly(workspace.LogFile());
+  if (!store) return false;
+  const auto row = store->FindCampaign(name);
+  return row && *row && IsAlive(ProcessIdentityFromText((*row)->owner));
+}
+
 // The same command in a process of its own that survives the terminal.
 int Detach(Words words, const Workspace& workspace, const std::string& name, std::ostream& out,
            std::ostream& err) {
@@ -65,13 +74,16 @@ int Detach(Words words, const Workspace& workspace, const std::string& name, std
   spec.out = spec.err = Stdio::kFile;
   spec.log_path = workspace.home / ("campaign-" + name + ".log");
   spec.die_with_parent = false;
+  spec.new_process_group = false;  // setsid of a group's leader would fork, and its end say nothing
   std::error_code ignored;
   const bool was_there = std::filesystem::exists(workspace.home, ignored);
   if (const auto made = PrepareHome(workspace); !made) return Report(made.error(), err);
   auto child = Subprocess::Start(spec);
   if (!child) return Report(child.error(), err);
-  // A mistake in the files shows within a moment; then it runs on its own.
-  const auto ended = child->Wait(std::chrono::milliseconds(1500));
+  // Until the log says that it runs, so that a mistake in the files is told here.
+  auto ended = child->Wait(std::chrono::milliseconds(100));
+  for (int i = 0; !ended && i < kDetachTries && !Runs(workspace, name); ++i)
+    ended = child->Wait(std::chrono::milliseconds(100));
   if (ended && !ended->ok()) {
     const std::string said = ReadFile(spec.log_path).value_or("");
     const std::size_t error = said.rfind("crucible: ");

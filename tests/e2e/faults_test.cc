@@ -67,6 +67,9 @@ TEST_F(Mistakes, InTheFilesAreToldWithTheirLineAndStartNothing) {
   Write("examples/transpose/tuning.h", "// changed\n");
   ExpectRefused({"campaign", "launch", "campaign.toml"}, 2,
                 {"uncommitted change", "tuning.h", "commit or stash"});
+  // In the background no less: told here, and nothing is left.
+  ExpectRefused({"campaign", "launch", "--detach", "campaign.toml"}, 2,
+                {"uncommitted change", "tuning.h"});
   Git({"checkout", "-q", "--", "."});
   ExpectLaunchWorks();
 }

@@ -93,7 +93,8 @@ TEST_F(BaselineTest, TheKnobFilesOfACaseAreThoseThatMoveIt) {
   Write("knobs.toml",
         "[[class]]\nname = \"small\"\nfile = \"small.h\"\ncases = [\"a\"]\n"
         "[[class]]\nname = \"large\"\nfile = \"large.h\"\ncases = [\"b\"]\n"
-        "[[knob]]\nname = \"step\"\nconstant = \"kStep\"\nvalues = [1, 2]\n");
+        "[[knob]]\nname = \"step\"\nconstant = \"kStep\"\nvalues = [1, 2]\n"
+        "mechanism = \"rows at once\"\n");
   const std::string commit = GitCommit("knobs");
   target_.cases = {{.name = "a"}, {.name = "b"}};
   auto repository = Repository::Open(repo_);
