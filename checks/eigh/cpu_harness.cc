@@ -95,6 +95,9 @@ Result<Json> CpuHarness::Hello(const Json& request) {
   conditions["threads"] = std::to_string(options_.worker.threads);
   conditions["blas"] = fmt::format("OpenBLAS {}", openblas_get_corename());
   conditions["protocol"] = std::to_string(kHarnessProtocol);
+  conditions["margins"] =
+      fmt::format("ascending {:g}, eigen {:g}, orthogonal {:g}, reconstruction {:g} (n eps)",
+                  kAscendingLimit, kEigenLimit, kOrthogonalLimit, kReconstructionLimit);
   CRUCIBLE_ASSIGN(conditions["harness_sha256"], Sha256HexOfFile("/proc/self/exe"));
   const auto compiler = configuration.find("compiler");
   conditions["compiler"] = compiler != configuration.end() && compiler->is_string()

@@ -59,6 +59,7 @@ class CpuHarness {
     double us = 0, limit_us = 0;
   };
   static Missing MissingTime(const SlotTimes& times);
+  static Missing LateAnswer(const SlotTimes& times);
 
   CpuHarnessOptions options_;
   std::unique_ptr<GuardedSolver> solver_;

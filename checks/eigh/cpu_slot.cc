@@ -32,6 +32,10 @@ constexpr std::int64_t kSweepWorth = 5;
 constexpr double kSeenTolerance = 0.05;
 constexpr double kHandovers = 4;
 constexpr double kSeenResolutionNs = 50'000;
+// The same for the answer, which waits for the copies of the outputs: so many times as long as the
+// harness's own, and two more hand-overs' worth of patience.
+constexpr double kCopies = 4;
+constexpr double kAnswerPatience = 3;
 // A slot is throttled when somebody else had more than this share of the CPUs. The counter's tick
 // is 10 ms, so in a short slot one or two of them say nothing about a share.
 constexpr double kStealLimit = 0.05;
@@ -76,6 +80,8 @@ struct CpuHarness::SlotTimes {
   std::vector<std::int64_t> undisturbed_ns;  // of those, the ones that had their CPU throughout
   std::vector<std::int64_t> seen_ns;         // as seen from here
   std::vector<std::int64_t> handover_ns;     // of nothing, seen from here
+  std::vector<std::int64_t> whole_ns;        // from "go" until the outputs were copied
+  std::vector<std::int64_t> copy_ns;         // of the same outputs, by this process
   std::int64_t background_ns = 0;            // CPU time the worker spent between calls
 };
 
@@ -95,6 +101,20 @@ CpuHarness::Missing CpuHarness::MissingTime(const SlotTimes& times) {
   return {
       Median(excess) / 1e3,
       (kSeenTolerance * median + kHandovers * Median(times.handover_ns) + kSeenResolutionNs) / 1e3};
+}
+
+// "finished" is said by the worker's process; an answer before the outputs are copied would be
+// wrong. So the time from "go" to the answer bounds what the calls can have taken, whatever is said.
+CpuHarness::Missing CpuHarness::LateAnswer(const SlotTimes& times) {
+  const double median = Median(times.call_ns);
+  std::vector<std::int64_t> excess;
+  for (std::size_t i = 0; i < times.call_ns.size(); ++i)
+    if (static_cast<double>(times.call_ns[i]) <= median)
+      excess.push_back(times.whole_ns[i] - times.call_ns[i]);
+  const double patience = kHandovers * Median(times.handover_ns) + kSeenResolutionNs;
+  return {Median(excess) / 1e3,
+          (kSeenTolerance * median + kAnswerPatience * patience + kCopies * Median(times.copy_ns)) /
+              1e3};
 }
 
 Result<Json> CpuHarness::Prepare(const Json& request) {
@@ -152,6 +172,8 @@ std::string CpuHarness::TimedCall(SlotTimes* times, bool full_gates) {
     times->undisturbed_ns.push_back(report.elapsed_ns);
   times->seen_ns.push_back(report.seen_ns);
   times->handover_ns.push_back(handover_->MeasureNs());
+  times->whole_ns.push_back(report.whole_ns);
+  times->copy_ns.push_back(report.copy_ns);
   p.last_call_ns = report.elapsed_ns;
   if (!report.violation.empty()) return report.violation;
 
@@ -205,6 +227,14 @@ Result<Json> CpuHarness::Slot(const Json& request) {
         "its times are shorter than what was seen: {:.1f} us a call are missing, "
         "{:.1f} us at most are the hand-over's",
         missing.us, missing.limit_us);
+  // A device's outputs come over a bus after the call: its events tell the time.
+  const Missing late = gpu_ ? Missing{} : LateAnswer(times);
+  if (reason.empty() && late.us > late.limit_us)
+    reason = fmt::format(
+        "its answers come later than its times say: {:.1f} us after them, {:.1f} us at most are "
+        "the "
+        "copies' and the hand-over's",
+        late.us, late.limit_us);
   const double capacity_ns =
       static_cast<double>(wall_ns) * static_cast<double>(AllowedCpus().size());
   const double steal = static_cast<double>(during.steal_ticks) * 1e7 / capacity_ns;
@@ -219,6 +249,8 @@ Result<Json> CpuHarness::Slot(const Json& request) {
       {"sum_us", static_cast<double>(sum_ns) / 1e3},
       {"missing_us", missing.us},
       {"missing_limit_us", missing.limit_us},
+      {"late_us", late.us},
+      {"late_limit_us", late.limit_us},
       {"background_us", static_cast<double>(times.background_ns) / 1e3},
       {"steal", steal},
       {"preemptions", during.preemptions},

@@ -131,10 +131,13 @@ CallReport GuardedSolver::Solve(std::int64_t batch, std::int64_t n, const std::v
        arena.OffsetOf(lent.vectors_copy.data()), arena.OffsetOf(lent.info_copy.data()),
        static_cast<std::int64_t>(secret_ = MixKey(secret_, 7))});
   if (!reply) return broken(reply.error());
+  const std::int64_t copy_start = MonotonicNs();
   CopyOut(lent.values_copy, &answer->eigenvalues);
   CopyOut(lent.vectors_copy, &answer->eigenvectors);
   CopyOut(lent.info_copy, &answer->info);
 
+  report.copy_ns = MonotonicNs() - copy_start;
+  report.whole_ns = reply->whole_ns;
   report.elapsed_ns = reply->elapsed_ns;
   report.seen_ns = reply->seen_ns;
   report.violation = reply->violation;

@@ -28,6 +28,8 @@ struct Answer {
 struct CallReport {
   std::int64_t elapsed_ns = 0;  // as the worker took it
   std::int64_t seen_ns = 0;     // as this process saw it, hand-over included
+  std::int64_t whole_ns = 0;    // … until the outputs were copied
+  std::int64_t copy_ns = 0;     // what the same copies took this process
   std::string violation;        // empty: the library kept the rules of a call
 };
 

@@ -91,6 +91,7 @@ Result<SolveReply> LibraryWorker::Solve(std::initializer_list<std::int64_t> argu
                     .elapsed_ns = answer.results[kElapsedNs],
                     .counter_ns = answer.results[kCounterNs],
                     .seen_ns = answer.seen_ns,
+                    .whole_ns = answer.whole_ns,
                     .mode_changed = answer.results[kModeChanged] != 0,
                     .violation = std::move(answer.text)};
 }

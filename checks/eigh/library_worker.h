@@ -31,7 +31,8 @@ struct WorkerOptions {
 struct SolveReply {
   int code = 0;
   std::int64_t elapsed_ns = 0, counter_ns = 0;
-  std::int64_t seen_ns = 0;  // by the harness's clock
+  std::int64_t seen_ns = 0;   // by the harness's clock
+  std::int64_t whole_ns = 0;  // … with the copies of the outputs
   bool mode_changed = false;
   std::string violation;
 };

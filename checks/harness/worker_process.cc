@@ -91,6 +91,8 @@ Result<WorkerAnswer> WorkerProcess::Call(std::uint32_t operation,
     answer.seen_ns -= WaitedForCpuNs() + WaitedForCpuNs(pid()) - waited;
   }
   if (!wait_for(control.done)) return Gone(operation);
+  if (timed)
+    answer.whole_ns = MonotonicNs() - start - (WaitedForCpuNs() + WaitedForCpuNs(pid()) - waited);
   std::copy(std::begin(control.results), std::end(control.results), answer.results);
   answer.text = Words(control.text, sizeof control.text);
   if (answer.results[0] != 0) return tl::unexpected(Error{ErrorKind::kUsage, answer.text});

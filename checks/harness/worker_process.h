@@ -25,6 +25,7 @@ struct WorkerAnswer {
   // Of a timed operation: from "go" to "finished" by the harness's clock, less the time that either
   // side had to wait for a CPU: a busy machine is no lie.
   std::int64_t seen_ns = 0;
+  std::int64_t whole_ns = 0;  // … and from "go" to the answer, for which the outputs must be there
 };
 
 class WorkerProcess {
