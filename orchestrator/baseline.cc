@@ -169,12 +169,17 @@ Result<> MeasureMain(const BaselineContext& context, Store* store, const std::st
   std::vector<std::string> numbers;
   std::vector<Point> points;
   const std::string conditions = json(report.conditions).dump();
+  // A bar that has a record keeps it: a lucky time at a campaign's start must not move it.
+  CRUCIBLE_ASSIGN(const std::vector<Point> old, store->Points(context.target->name));
+  std::set<std::string> held;
+  for (const Point& point : old)
+    if (point.kind == "main" && point.record) held.insert(point.case_name);
   for (const CaseResult& item : report.cases) {
     if (!item.after_us) continue;
     numbers.push_back(fmt::format("{} {:.1f} us", item.name, *item.after_us));
     if (purpose == MeasureFor::kBesidePeers) continue;
     points.push_back({context.target->name, item.name, "main", commit, now_ms, *item.after_us,
-                      std::nullopt, std::nullopt, true, key, conditions});
+                      std::nullopt, std::nullopt, !held.contains(item.name), key, conditions});
   }
   for (const PeerTime& peer : report.peers)
     points.push_back({context.target->name, peer.case_name, "peer", peer.peer, now_ms,

@@ -37,7 +37,9 @@ Result<std::map<std::string, std::set<std::string>>> KnobFilesOfCases(
 
 // What a measurement of main is for.
 enum class MeasureFor {
-  kFirstPoints,  // the bars' first times: they are records until a confirmed run beats them
+  // A campaign's first times: of a bar that has no record yet they are it, until a confirmed run
+  // beats it.
+  kFirstPoints,
   kBesidePeers,  // main and the peers in one run; bars move by confirmed comparisons only
 };
 

@@ -7,9 +7,9 @@
 namespace crucible {
 
 bool MattersForRetest(const std::string& field) {
-  static constexpr std::array<std::string_view, 9> kFields = {
-      "compiler", "driver",  "device",  "clock",  "kernel_generation",
-      "protocol", "harness", "threads", "margins"};
+  static constexpr std::array<std::string_view, 10> kFields = {
+      "compiler", "driver",         "device",  "clock",   "kernel_generation",
+      "protocol", "judge_protocol", "harness", "threads", "margins"};
   return std::find(kFields.begin(), kFields.end(), field) != kFields.end();
 }
 

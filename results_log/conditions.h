@@ -14,7 +14,8 @@ using Conditions = std::map<std::string, std::string>;
 
 // Field names in use: "compiler", "driver", "device" (GPU or CPU model), "clock" (pinned, unlocked,
 // unknown), "kernel_generation" (hash of the kernel's sources for the shapes, *as measured
-// against*: the base, not the candidate), "protocol", "harness", "threads", "margins". Others are
+// against*: the base, not the candidate), "protocol" (of the harness), "judge_protocol" (the rules
+// of decision), "harness", "threads", "margins" (the gates' limits). Others are
 // kept and shown, but their change is no reason for a retest ("host", "seed", "kernel").
 bool MattersForRetest(const std::string& field);
 

@@ -24,6 +24,14 @@ bool AnsweredLater(const std::vector<Entry>& entries, const Entry& old, const Co
   });
 }
 
+std::vector<const Entry*> InTime(const std::vector<Entry>& entries) {
+  std::vector<const Entry*> ordered;
+  for (const Entry& entry : entries) ordered.push_back(&entry);
+  std::stable_sort(ordered.begin(), ordered.end(),
+                   [](const Entry* a, const Entry* b) { return a->time_ms < b->time_ms; });
+  return ordered;
+}
+
 }  // namespace
 
 bool IsRejection(EntryKind kind) {
@@ -72,16 +80,17 @@ std::string Describe(const std::vector<ChangedCondition>& changed) {
 Conditions ConditionsFromLog(const std::vector<Entry>& entries,
                              const std::vector<std::string>& cases, Conditions known) {
   Conditions now = std::move(known);
-  const Entry* newest = nullptr;
   const Entry* generation = nullptr;
   for (const Entry& entry : entries) {
     if (entry.conditions.empty()) continue;
-    if (newest == nullptr || entry.time_ms >= newest->time_ms) newest = &entry;
     if (entry.conditions.contains("kernel_generation") && Concerns(entry, cases) &&
         (generation == nullptr || entry.time_ms >= generation->time_ms))
       generation = &entry;
   }
-  if (now.empty() && newest != nullptr) now = newest->conditions;
+  // Field by field: an entry that names one condition says nothing of the others.
+  if (now.empty())
+    for (const Entry* entry : InTime(entries))
+      for (const auto& [field, value] : entry->conditions) now[field] = value;
   now.erase("kernel_generation");
   if (generation != nullptr)
     now["kernel_generation"] = generation->landed ? "after " + generation->key
@@ -109,7 +118,10 @@ Result<std::vector<Entry>> SplitEntry(Store* store, const std::string& key_or_id
     part.campaign = whole.campaign;
     part.mission = whole.mission;
     if (part.flavour.empty()) part.flavour = whole.flavour;
-    if (part.cases.empty()) part.cases = whole.cases;
+    // The whole's times are of all parts together: a part concerns the same cases, unmeasured.
+    if (part.cases.empty())
+      for (const CaseResult& result : whole.cases)
+        part.cases.push_back({.name = result.name, .role = result.role});
     if (part.conditions.empty()) part.conditions = whole.conditions;
     if (part.evidence.empty()) part.evidence = whole.evidence;
   }

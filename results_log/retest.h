@@ -36,7 +36,7 @@ std::vector<Retest> FindRetests(const std::vector<Entry>& entries,
 std::string Describe(const std::vector<ChangedCondition>& changed);
 
 // Today's conditions as far as the log knows them: `known` (what the harness last said, may be
-// empty), else those of the target's newest entry that has some; the kernel's generation from the
+// empty), else each field as the newest entry that names it; the kernel's generation from the
 // newest entry of those cases, or "after KEY" when that entry landed and so changed the kernel.
 Conditions ConditionsFromLog(const std::vector<Entry>& entries,
                              const std::vector<std::string>& cases, Conditions known);
@@ -46,8 +46,9 @@ Conditions ConditionsFromLog(const std::vector<Entry>& entries,
 bool IsAssertedFloor(const Entry& floor);
 
 // Splits an entry that changed several things at once: each part (at least two) is added with
-// `split_from` and the original's target, campaign, mission, conditions and evidence, where the
-// part has none of its own; the original is marked conflated. Keys are KEY.s1, KEY.s2, …, so a
+// `split_from` and the original's target, campaign, mission, cases (without their times, which are
+// of all parts together), conditions and evidence, where the part has none of its own; the original
+// is marked conflated. Keys are KEY.s1, KEY.s2, …, so a
 // repeated split adds nothing. Returns the parts as stored.
 Result<std::vector<Entry>> SplitEntry(Store* store, const std::string& key_or_id,
                                       std::vector<Entry> parts);

@@ -101,7 +101,8 @@ int Finish(const Result<int>& result, std::ostream& err) {
 int CheckCommand(const Words& words, std::ostream& out, std::ostream& err) {
   CLI::App app("Build a checkout and run the shared check on it", "crucible check");
   Options options;
-  app.add_option("WHAT", options.candidate, "Folder or revision (default: this folder)");
+  app.add_option("WHAT", options.candidate,
+                 "Folder, revision or built library (.so); default: this folder");
   app.add_option("--target", options.target, "Target name or file")->capture_default_str();
   app.add_flag("--quick", options.quick, "The short list that runs before each measurement");
   app.add_flag("--json", options.as_json, "Print the judge's answer as JSON");
@@ -113,8 +114,10 @@ int CheckCommand(const Words& words, std::ostream& out, std::ostream& err) {
 int CompareCommand(const Words& words, std::ostream& out, std::ostream& err) {
   CLI::App app("Build two checkouts and compare them, paired", "crucible compare");
   Options options;
-  app.add_option("A", options.baseline, "Baseline: folder or revision")->required();
-  app.add_option("B", options.candidate, "Candidate: folder or revision")->required();
+  app.add_option("A", options.baseline, "Baseline: folder, revision or built library (.so)")
+      ->required();
+  app.add_option("B", options.candidate, "Candidate: folder, revision or built library (.so)")
+      ->required();
   app.add_option("--case", options.cases, "Case (repeatable; default: all)");
   app.add_option("--rule", options.rule, "claim, screen or confirm")->capture_default_str();
   app.add_option("--target", options.target, "Target name or file")->capture_default_str();

@@ -7,14 +7,13 @@
 
 #include <CLI/CLI.hpp>
 #include <iterator>
-#include <map>
 #include <ostream>
 #include <set>
 
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "base/paths.h"
+#include "orchestrator/cli/log_text.h"
 #include "orchestrator/cli/records.h"
 #include "orchestrator/workspace.h"
 #include "results_log/jsonl.h"
@@ -42,32 +41,6 @@ struct Options {
   int limit = 20;
   bool as_json = false, superseded = false, events = false, conflated = false;
 };
-
-std::string Dump(const json& value) {
-  return value.dump(2, ' ', false, json::error_handler_t::replace);
-}
-
-json WithId(const Entry& entry) {
-  json object = ToJson(entry);
-  object["id"] = entry.id;
-  return object;
-}
-
-std::string CaseText(const CaseResult& result) {
-  std::string text = result.name;
-  if (result.before_us && result.after_us)
-    text += fmt::format(" {:.4g} -> {:.4g} us", *result.before_us, *result.after_us);
-  if (result.ratio) text += fmt::format(" ({:+.1f} %)", (*result.ratio - 1) * 100);
-  return text;
-}
-
-std::string Row(const Entry& entry) {
-  Texts cases;
-  for (const CaseResult& result : entry.cases) cases.push_back(CaseText(result));
-  return fmt::format("e{:<5} {} {:<12} {:<24} {}", entry.id, FormatUtc(entry.time_ms).substr(0, 16),
-                     ToText(entry.kind), entry.mechanism,
-                     cases.empty() ? entry.summary : fmt::format("{}", fmt::join(cases, ", ")));
-}
 
 Result<int> Add(Options options, std::ostream& out) {
   Entry& entry = options.entry;
@@ -111,10 +84,19 @@ Result<int> Add(Options options, std::ostream& out) {
   }
   CRUCIBLE_ASSIGN(const std::int64_t id, store.AddEntry(entry));
   CRUCIBLE_ASSIGN(const Entry added, store.FindEntry(fmt::format("e{}", id)));
+  // A computed floor stands beside the records; one that is merely asserted does not.
+  if (entry.kind == EntryKind::kFloor && options.after_us && !IsAssertedFloor(entry))
+    CRUCIBLE_TRY(
+        store.AddPoints({{entry.target, options.cases.front(), "floor", entry.reason, entry.time_ms,
+                          *options.after_us, std::nullopt, std::nullopt, false, added.key, "{}"}}));
   if (options.as_json)
     out << Dump(WithId(added)) << "\n";
   else
-    fmt::print(out, "added e{} ({})\n", id, added.key);
+    fmt::print(out, "added e{} ({}){}\n", id, added.key,
+               IsAssertedFloor(entry)
+                   ? "; it names no limit that it was computed from (--reason with the numbers, or "
+                     "--evidence): the brief lists it as asserted"
+                   : "");
   return 0;
 }
 
@@ -123,48 +105,29 @@ Result<Store> Reading(const Options& options) {
   return Store::OpenReadOnly(file);
 }
 
-void PrintEntry(const Entry& entry, std::ostream& out) {
-  fmt::print(out, "e{} {} ({})\n", entry.id, ToText(entry.kind), entry.key);
-  const auto field = [&](const char* name, const std::string& value) {
-    if (!value.empty()) fmt::print(out, "  {:<12} {}\n", name, value);
-  };
-  field("time", FormatUtc(entry.time_ms));
-  field("target", entry.target);
-  field("campaign", entry.campaign);
-  field("mission", entry.mission);
-  field("author", entry.author);
-  field("flavour", entry.flavour);
-  field("mechanism", entry.mechanism);
-  field("hypothesis", entry.hypothesis);
-  field("summary", entry.summary);
-  field("reason", entry.reason);
-  if (entry.change != "{}") field("change", entry.change);
-  field("landed", entry.landed ? "yes" : "");
-  field("conflated", entry.conflated ? "yes: it changed several things at once" : "");
-  field("supersedes", entry.supersedes);
-  field("split from", entry.split_from);
-  for (const CaseResult& result : entry.cases) {
-    std::string text = CaseText(result);
-    if (result.ratio_low && result.ratio_high)
-      text += fmt::format(" [{:+.1f}, {:+.1f}] %", (*result.ratio_low - 1) * 100,
-                          (*result.ratio_high - 1) * 100);
-    if (result.rounds) text += fmt::format(", {} rounds", *result.rounds);
-    field("case", fmt::format("{} {} {}", text, result.role, result.verdict));
-  }
-  for (const auto& [name, value] : entry.conditions) field("condition", name + " = " + value);
-  for (const auto& [name, value] : entry.margins)
-    field("margin", fmt::format("{} = {}", name, value));
-  for (const Evidence& item : entry.evidence)
-    field("evidence", fmt::format("{} {} {}", item.kind, item.ref, item.sha256));
+// The newer entries that took this one's place, "e26 e27".
+Result<std::string> ReplacedBy(Store* store, const Entry& entry) {
+  EntryFilter filter;
+  filter.target = entry.target;
+  filter.superseded = true;
+  CRUCIBLE_ASSIGN(const auto entries, store->QueryEntries(filter));
+  Texts ids;
+  for (const Entry& other : entries)
+    if (other.supersedes == entry.key || other.split_from == entry.key)
+      ids.push_back(fmt::format("e{}", other.id));
+  return fmt::format("{}", fmt::join(ids, " "));
 }
 
 Result<int> Show(const Options& options, std::ostream& out) {
   CRUCIBLE_ASSIGN(Store store, Reading(options));
   CRUCIBLE_ASSIGN(const Entry entry, store.FindEntry(options.id));
+  CRUCIBLE_ASSIGN(const std::string replaced_by, ReplacedBy(&store, entry));
   if (options.as_json)
     out << Dump(WithId(entry)) << "\n";
   else
     PrintEntry(entry, out);
+  if (!options.as_json && !replaced_by.empty())
+    fmt::print(out, "  {:<12} {}\n", "replaced by", replaced_by);
   return 0;
 }
 
@@ -266,10 +229,20 @@ Result<int> RetestList(const Options& options, std::ostream& out) {
                  Describe(retest.changed),
                  retest.entry.reason.empty() ? retest.entry.summary : retest.entry.reason);
   }
-  if (options.as_json)
+  if (options.as_json) {
     out << Dump(list) << "\n";
-  else if (list.empty())
+    return 0;
+  }
+  Texts today;
+  for (const auto& [field, value] : now)
+    if (MattersForRetest(field)) today.push_back(field + " = " + value);
+  if (list.empty())
     out << "nothing is up for a retest\n";
+  else
+    fmt::print(out, "{} up for a retest\n", list.size());
+  fmt::print(out, "today: {}\n",
+             today.empty() ? "no conditions are known; name them with --now FIELD=VALUE"
+                           : fmt::format("{}", fmt::join(today, "; ")));
   return 0;
 }
 
@@ -403,54 +376,6 @@ void Declare(CLI::App* app, Options* o, std::vector<std::pair<CLI::App*, Action>
 }
 
 }  // namespace
-
-Result<std::filesystem::path> LogFile(const std::string& given) {
-  if (!given.empty()) return std::filesystem::path(given);
-  CRUCIBLE_ASSIGN(const std::filesystem::path home, CrucibleHome(std::filesystem::current_path()));
-  return home / "log.sqlite";
-}
-
-Result<std::vector<std::pair<std::string, std::string>>> NamedValues(const std::string& option,
-                                                                     const Texts& words) {
-  std::vector<std::pair<std::string, std::string>> values;
-  for (const std::string& word : words) {
-    const std::size_t equals = word.find('=');
-    if (equals == std::string::npos || equals == 0)
-      return Fail(ErrorKind::kUsage, "read " + option, word, "it is not NAME=VALUE",
-                  fmt::format("for example {} compiler='gcc 12.2'", option));
-    values.emplace_back(word.substr(0, equals), word.substr(equals + 1));
-  }
-  return values;
-}
-
-Result<std::string> OnlyTarget(Store* store, const std::string& given) {
-  if (!given.empty()) return given;
-  CRUCIBLE_ASSIGN(const auto entries, store->QueryEntries({}));
-  std::set<std::string> targets;
-  for (const Entry& entry : entries)
-    if (!entry.target.empty()) targets.insert(entry.target);
-  if (targets.size() > 1)
-    return Fail(ErrorKind::kUsage, "choose target", "",
-                fmt::format("the log has {}", fmt::join(targets, ", ")), "name one with --target");
-  return targets.empty() ? std::string() : *targets.begin();
-}
-
-Result<Conditions> ConditionsToday(Store* store, const std::string& target, const Texts& cases,
-                                   const Texts& overrides) {
-  CRUCIBLE_ASSIGN(const std::string text, store->Meta("conditions:" + target));
-  const json known = json::parse(text, nullptr, false);
-  Conditions said;
-  if (known.is_object())
-    for (const auto& [field, value] : known.items())
-      if (value.is_string()) said[field] = value.get<std::string>();
-  EntryFilter filter;
-  filter.target = target;
-  CRUCIBLE_ASSIGN(const auto entries, store->QueryEntries(filter));
-  Conditions now = ConditionsFromLog(entries, cases, said);
-  CRUCIBLE_ASSIGN(const auto given, NamedValues("--now", overrides));
-  for (const auto& [field, value] : given) now[field] = value;
-  return now;
-}
 
 int LogCommand(const Texts& words, std::ostream& out, std::ostream& err) {
   CLI::App app("crucible log: what was tried, what came of it, under which conditions",

@@ -1,8 +1,10 @@
 #include "orchestrator/cli/place.h"
 
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
+#include "base/files.h"
 #include "base/hash.h"
 #include "orchestrator/baseline.h"
 #include "orchestrator/build_arm.h"
@@ -20,14 +22,51 @@ Result<Place> OpenPlace(const std::string& target_name) {
   return Place{workspace, std::move(target), std::move(repository)};
 }
 
-Result<Arm> ArmOf(Place* place, const std::string& folder_or_revision) {
+namespace {
+
+// A library that somebody built: it goes where the target's harness looks for its own.
+Result<Arm> ArmOfLibrary(Place* place, const BaselineContext& context,
+                         const std::filesystem::path& library) {
+  constexpr std::string_view kBuild = "{build}/";
+  std::string name;
+  for (const std::string& word : place->target.harness)
+    if (name.empty() && word.starts_with(kBuild)) name = word.substr(kBuild.size());
+  if (name.empty())
+    return Fail(ErrorKind::kUsage, "measure library", library.string(),
+                "the harness of target " + place->target.name + " takes no file of {build}",
+                "give a folder or a revision");
+  CRUCIBLE_ASSIGN(const std::string hash, Sha256HexOfFile(library));
+  CRUCIBLE_ASSIGN(const std::string tip, place->repository.MainTip());
+  CRUCIBLE_ASSIGN(const Arm main, BaselineArm(context, tip));
+  Arm arm;
+  arm.name = library.filename().string();
+  arm.source = arm.main = main.source;
+  arm.build = place->workspace.home / "folder-builds" / ("library-" + hash.substr(0, 16));
+  arm.source_hash = hash;
+  const std::filesystem::path copy = arm.build / name;
+  CRUCIBLE_TRY(MakeDirectories(copy.parent_path()));
+  std::error_code failed;
+  std::filesystem::copy_file(library, copy, std::filesystem::copy_options::overwrite_existing,
+                             failed);
+  if (failed)
+    return Fail(ErrorKind::kIo, "copy library", library.string(), failed.message(),
+                "check its permissions and the free space of " + arm.build.string());
+  return arm;
+}
+
+}  // namespace
+
+Result<Arm> ArmOf(Place* place, const std::string& what) {
   std::error_code ignored;
   const BaselineContext context{&place->workspace, &place->target, &place->repository, ""};
-  if (!std::filesystem::is_directory(folder_or_revision, ignored)) {
-    CRUCIBLE_ASSIGN(const std::string commit, place->repository.Resolve(folder_or_revision));
+  if (std::filesystem::is_regular_file(what, ignored) &&
+      std::filesystem::path(what).extension() == ".so")
+    return ArmOfLibrary(place, context, what);
+  if (!std::filesystem::is_directory(what, ignored)) {
+    CRUCIBLE_ASSIGN(const std::string commit, place->repository.Resolve(what));
     return BaselineArm(context, commit);
   }
-  const std::filesystem::path source = std::filesystem::canonical(folder_or_revision);
+  const std::filesystem::path source = std::filesystem::canonical(what);
   CRUCIBLE_ASSIGN(const std::string tip, place->repository.MainTip());
   CRUCIBLE_ASSIGN(const Arm main, BaselineArm(context, tip));
   BuildRequest request;

@@ -19,7 +19,8 @@ struct Place {
 // `target`: a name or a file, see FindTargetFile.
 Result<Place> OpenPlace(const std::string& target);
 
-// Built (through the runner where the target asks for it): a folder as it stands, else a revision.
-Result<Arm> ArmOf(Place* place, const std::string& folder_or_revision);
+// A folder as it stands or a revision, built (through the runner where the target asks for it), or a
+// library that is built already (NAME.so).
+Result<Arm> ArmOf(Place* place, const std::string& what);
 
 }  // namespace crucible

@@ -94,7 +94,9 @@ json RecordsOf(const std::vector<Point>& points, const std::vector<Entry>& entri
 }
 
 std::string RecordsText(const json& records) {
-  if (records.empty()) return "nothing was measured yet\n";
+  if (records.empty())
+    return "no records: main was not measured in this log yet (`crucible campaign run` does it "
+           "first); `crucible log query` lists its entries\n";
   std::string text;
   for (const json& item : records) {
     text += fmt::format("{:<14} {:<12} {}  {}  {}\n", item["target"].get<std::string>(),

@@ -79,7 +79,8 @@ TEST_F(LogCommandsTest, RetestNamesTheFieldAndWhatTheEntrySaid) {
   const std::string list = Log({"retest", "--case", "n32", "--now", "driver=2"});
   EXPECT_THAT(list, HasSubstr("changed: driver: 1 -> 2"));
   EXPECT_THAT(list, HasSubstr("it said: it said"));
-  EXPECT_THAT(list, Not(HasSubstr("clock")));
+  EXPECT_THAT(list, Not(HasSubstr("clock: ")));
+  EXPECT_THAT(list, HasSubstr("1 up for a retest\ntoday: clock = pinned; driver = 2"));
   EXPECT_THAT(Log({"retest", "--case", "n176", "--now", "driver=2"}),
               HasSubstr("nothing is up for a retest"));
 }
@@ -90,20 +91,26 @@ TEST_F(LogCommandsTest, ASupersedingEntryTakesTheOldOnesPlace) {
   EXPECT_THAT(Log({"query"}), Not(HasSubstr("e1 ")));
   EXPECT_THAT(Log({"query", "--superseded"}), HasSubstr("e1 "));
   EXPECT_THAT(Log({"show", "e2"}), HasSubstr("supersedes"));
+  EXPECT_THAT(Log({"show", "e1"}), HasSubstr("replaced by  e2"));
   const std::string list = Log({"retest", "--now", "driver=2"});
   EXPECT_THAT(list, HasSubstr("e2 "));
   EXPECT_THAT(list, Not(HasSubstr("e1 ")));
 }
 
 TEST_F(LogCommandsTest, SplittingMakesEachPartAnEntryAndTheWholeConflated) {
-  AddLoss("panels and rows");
+  Log({"add", "--kind", "loss", "--case", "n32", "--target", "eigh", "--mechanism",
+       "panels and rows", "--condition", "driver=1", "--before", "100", "--after", "110"});
   EXPECT_THAT(Log({"split", "e1", "--part", "loss:panels"}, 2), HasSubstr("at least two"));
   const std::string parts =
       Log({"split", "e1", "--part", "loss:panels:slower", "--part", "win:rows"});
   EXPECT_THAT(parts, HasSubstr("panels"));
   EXPECT_THAT(parts, HasSubstr("rows"));
   EXPECT_THAT(Log({"show", "e1"}), HasSubstr("conflated"));
+  EXPECT_THAT(Log({"show", "e1"}), HasSubstr("replaced by  e2 e3"));
   EXPECT_THAT(Log({"show", "e2"}), HasSubstr("split from"));
+  EXPECT_THAT(Log({"show", "e2"}), HasSubstr("case         n32"));
+  EXPECT_THAT(parts + Log({"show", "e2"}), Not(HasSubstr("110")))
+      << "the whole's time is not each part's";
   EXPECT_THAT(Log({"show", "e2"}), HasSubstr("driver = 1"));
   const std::string list = Log({"retest", "--now", "driver=2"});
   EXPECT_THAT(list, HasSubstr("e2 "));
@@ -136,6 +143,12 @@ TEST_F(LogCommandsTest, AFloorWithoutALimitIsListedInTheBriefAsAsserted) {
   };
   floor("n32 cannot be faster than 12 us", "everybody knows");
   floor("n32 cannot be faster than 9 us", "2.18 Mflop at 224 Gflop/s");
+  EXPECT_THAT(Log({"add", "--kind", "floor", "--target", "eigh", "--case", "n32", "--after", "7",
+                   "--summary", "n32 cannot be faster than 7 us"}),
+              HasSubstr("names no limit"));
+  EXPECT_THAT(Log({"add", "--kind", "floor", "--target", "eigh", "--case", "n32", "--after", "9.8",
+                   "--summary", "arithmetic", "--reason", "2.18 Mflop at 222 Gflop/s"}),
+              Not(HasSubstr("names no limit")));
   std::ostringstream out, err;
   ASSERT_EQ(BriefCommand({"n32", "--log", log_}, out, err), 0) << err.str();
   const std::string brief = out.str();
@@ -143,7 +156,9 @@ TEST_F(LogCommandsTest, AFloorWithoutALimitIsListedInTheBriefAsAsserted) {
   ASSERT_NE(section, std::string::npos) << brief;
   const std::string asserted = brief.substr(section, brief.find("\n## ", section + 1) - section);
   EXPECT_THAT(asserted, HasSubstr("12 us"));
+  EXPECT_THAT(asserted, HasSubstr("than 7 us"));
   EXPECT_THAT(asserted, Not(HasSubstr("9 us")));
+  EXPECT_THAT(brief, HasSubstr("floor 9.8 us (2.18 Mflop at 222 Gflop/s)"));
 }
 
 }  // namespace

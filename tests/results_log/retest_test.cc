@@ -67,6 +67,24 @@ TEST(Retest, TodaysKernelIsTheNewestEntrysOrWhatLandedSince) {
   EXPECT_FALSE(ConditionsFromLog({landed}, {"n64"}, {}).contains("kernel_generation"));
 }
 
+TEST(Retest, AnEntryThatNamesOneConditionLeavesTheOthersAsTheyWere) {
+  Entry whole = Rejected("a", "gcc 12", 1);
+  whole.conditions["driver"] = "1";
+  Entry later = Rejected("b", "gcc 13", 2);
+  later.conditions = {{"compiler", "gcc 13"}};
+  const Conditions now = ConditionsFromLog({later, whole}, {}, {});
+  EXPECT_EQ(now.at("compiler"), "gcc 13");
+  EXPECT_EQ(now.at("driver"), "1");
+}
+
+TEST(Retest, AChangeOfTheDecisionRulesOpensWhatTheOldOnesRejected) {
+  Entry old = Rejected("a", "gcc 12", 1);
+  old.conditions["judge_protocol"] = "1";
+  const auto retests = FindRetests({old}, {}, {{"compiler", "gcc 12"}, {"judge_protocol", "2"}});
+  ASSERT_EQ(retests.size(), 1u);
+  EXPECT_EQ(Describe(retests[0].changed), "judge_protocol: 1 -> 2");
+}
+
 TEST(Floor, IsAssertedUnlessItNamesWhatItWasComputedFrom) {
   Entry floor;
   floor.kind = EntryKind::kFloor;

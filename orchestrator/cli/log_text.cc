@@ -1,0 +1,82 @@
+#include "orchestrator/cli/log_text.h"
+
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+#include <fmt/ranges.h>
+
+#include <ostream>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/json.h"
+
+namespace crucible {
+namespace {
+
+using nlohmann::json;
+using Texts = std::vector<std::string>;
+
+std::string CaseText(const CaseResult& result) {
+  std::string text = result.name;
+  if (result.before_us && result.after_us)
+    text += fmt::format(" {:.4g} -> {:.4g} us", *result.before_us, *result.after_us);
+  if (result.ratio) text += fmt::format(" ({:+.1f} %)", (*result.ratio - 1) * 100);
+  return text;
+}
+
+}  // namespace
+
+std::string Dump(const json& value) {
+  return value.dump(2, ' ', false, json::error_handler_t::replace);
+}
+
+json WithId(const Entry& entry) {
+  json object = ToJson(entry);
+  object["id"] = entry.id;
+  return object;
+}
+
+std::string Row(const Entry& entry) {
+  Texts cases;
+  for (const CaseResult& result : entry.cases) cases.push_back(CaseText(result));
+  return fmt::format("e{:<5} {} {:<12} {:<24} {}", entry.id, FormatUtc(entry.time_ms).substr(0, 16),
+                     ToText(entry.kind), entry.mechanism,
+                     cases.empty() ? entry.summary : fmt::format("{}", fmt::join(cases, ", ")));
+}
+
+void PrintEntry(const Entry& entry, std::ostream& out) {
+  fmt::print(out, "e{} {} ({})\n", entry.id, ToText(entry.kind), entry.key);
+  const auto field = [&](const char* name, const std::string& value) {
+    if (!value.empty()) fmt::print(out, "  {:<12} {}\n", name, value);
+  };
+  field("time", FormatUtc(entry.time_ms));
+  field("target", entry.target);
+  field("campaign", entry.campaign);
+  field("mission", entry.mission);
+  field("author", entry.author);
+  field("flavour", entry.flavour);
+  field("mechanism", entry.mechanism);
+  field("hypothesis", entry.hypothesis);
+  field("summary", entry.summary);
+  field("reason", entry.reason);
+  if (entry.change != "{}") field("change", entry.change);
+  field("landed", entry.landed ? "yes" : "");
+  field("conflated", entry.conflated ? "yes: it changed several things at once" : "");
+  field("supersedes", entry.supersedes);
+  field("split from", entry.split_from);
+  for (const CaseResult& result : entry.cases) {
+    std::string text = CaseText(result);
+    if (result.ratio_low && result.ratio_high)
+      text += fmt::format(" [{:+.1f}, {:+.1f}] %", (*result.ratio_low - 1) * 100,
+                          (*result.ratio_high - 1) * 100);
+    if (result.rounds) text += fmt::format(", {} rounds", *result.rounds);
+    field("case", fmt::format("{} {} {}", text, result.role, result.verdict));
+  }
+  for (const auto& [name, value] : entry.conditions) field("condition", name + " = " + value);
+  for (const auto& [name, value] : entry.margins)
+    field("margin", fmt::format("{} = {}", name, value));
+  for (const Evidence& item : entry.evidence)
+    field("evidence", fmt::format("{} {} {}", item.kind, item.ref, item.sha256));
+}
+
+}  // namespace crucible
