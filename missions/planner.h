@@ -4,8 +4,9 @@
 //   1. missions a person added and that wait;
 //   2. rejections up for a retest because a condition changed;
 //   3. a case that no mission of this campaign has taken up, the one with the largest score;
-//   4. inconclusive experiments that were re-queued, on a case nobody works on now;
-//   5. the case with the largest score: room x staleness. room = log(newest / floor) where a floor
+//   4. a precision mission where merges have used up accuracy (margins.h);
+//   5. inconclusive experiments that were re-queued, on a case nobody works on now;
+//   6. the case with the largest score: room x staleness. room = log(newest / floor) where a floor
 //   is
 //      known, else log(newest / best peer) where positive, else 0.1; staleness = 1 + missions
 //      that ended since its bar last moved; halved for each recent mission on it that landed

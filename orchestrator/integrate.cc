@@ -360,7 +360,12 @@ class Integrator {
 Result<Integrator> Prepare(const MissionOrder& order) {
   CRUCIBLE_ASSIGN(Target target, LoadTarget(order.target_file));
   CRUCIBLE_ASSIGN(Store store, Store::Open(order.workspace.LogFile()));
-  CRUCIBLE_ASSIGN(Repository repository, Repository::Open(order.baseline.main, order.main_branch));
+  // A campaign that ended took its checkouts with it; a person approves from the repository itself.
+  std::error_code gone;
+  const bool there = std::filesystem::is_directory(order.baseline.main, gone);
+  CRUCIBLE_ASSIGN(Repository repository,
+                  Repository::Open(there ? order.baseline.main : std::filesystem::current_path(),
+                                   order.main_branch));
   CRUCIBLE_ASSIGN(const auto row, store.FindMission(order.id));
   if (!row)
     return Fail(ErrorKind::kNotFound, "integrate", order.id, "the log has no such mission",
