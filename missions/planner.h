@@ -4,9 +4,10 @@
 //   1. missions a person added and that wait;
 //   2. rejections up for a retest because a condition changed;
 //   3. a case that no mission of this campaign has taken up, the one with the largest score;
-//   4. inconclusive experiments that were re-queued, on a case nobody works on now;
-//   5. the case with the largest score: room x staleness. room = log(newest / floor) where a floor is
-//      known, else log(newest / best peer) where positive, else 0.1; staleness = 1 + missions
+//   4. a precision mission where merges have used up accuracy (margins.h);
+//   5. inconclusive experiments that were re-queued, on a case nobody works on now;
+//   6. the case with the largest score: room x staleness. room = log(newest / floor) where a floor
+//      is known, else log(newest / best peer) where positive, else 0.1; staleness = 1 + missions
 //      that ended since its bar last moved; halved for each recent mission on it that landed
 //      nothing.
 // The flavour follows from what came of earlier missions (a campaign of the proposer has that one
@@ -14,7 +15,7 @@
 // moved; scout, which reads and ranks ideas, after four; simplifier after every four that landed.
 // A case that a running mission claims is not given out twice. Ties go to the target file's order.
 //
-// Two missions that edit the same files conflict when both come to be merged. So rules 2 to 5 look
+// Two missions that edit the same files conflict when both come to be merged. So rules 2 to 6 look
 // among the cases whose files no running mission edits (the target's knobs say which files move
 // which case); only where every free case shares a file with a running mission, among all of them:
 // an agent that works may still find something, one that waits cannot. A mission that a person

@@ -108,6 +108,7 @@ void Campaign::Impl::Abandon(const Error& error) {
     (void)merge->process.Wait();
     merge.reset();
   }
+  asking.reset();  // the question's process ends with it
   KillByEnvironment("CRUCIBLE_RUN", run_nonce, 5000);
   (void)Recover();
   const bool begun = Begun(&store, row.name, id);
