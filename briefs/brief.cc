@@ -299,7 +299,7 @@ class Compiler {
   std::string Header() const {
     std::vector<std::string> names = input_.cases, conditions;
     std::string text = fmt::format(
-        "# Brief: {}, {}\n\n", input_.target,
+        "# Brief: {}, {}\n\n", input_.target.empty() ? "an empty log" : input_.target,
         names.empty() ? "all cases" : OneLine(fmt::format("{}", fmt::join(names, ", "))));
     for (const auto& [field, value] : input_.now)
       if (MattersForRetest(field)) conditions.push_back(field + " " + OneLine(value));

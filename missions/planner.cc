@@ -9,6 +9,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "missions/margins.h"
 
@@ -243,8 +244,8 @@ class Planner {
     const auto index = static_cast<std::size_t>(item - in_.target->cases.data());
     const double newest_us = scores_[index].newest_us;
     std::string goal = "Make " + name + " faster";
-    if (newest_us > 0) goal += fmt::format(" than {:.4g} us", newest_us);
-    if (item->floor_us) goal += fmt::format(" (floor {:.4g} us)", *item->floor_us);
+    if (newest_us > 0) goal += fmt::format(" than {}", FormatMicroseconds(newest_us));
+    if (item->floor_us) goal += fmt::format(" (floor {})", FormatMicroseconds(*item->floor_us));
     return goal + " without slowing any other case";
   }
 
@@ -299,15 +300,16 @@ class Planner {
     std::string room_text = "no floor or faster peer known";
     if (score.newest_us > 0 && floor_us && *floor_us > 0) {
       room = std::max(kLeastRoom, std::log(score.newest_us / *floor_us));
-      room_text = fmt::format("ln({:.4g} us / floor {:.4g} us)", score.newest_us, *floor_us);
+      room_text = fmt::format("ln({} / floor {})", FormatMicroseconds(score.newest_us),
+                              FormatMicroseconds(*floor_us));
     } else if (score.newest_us > 0 && !peers.empty()) {
       const auto best =
           std::min_element(peers.begin(), peers.end(),
                            [](const auto& a, const auto& b) { return a.second < b.second; });
       if (best->second > 0 && best->second < score.newest_us) {
         room = std::log(score.newest_us / best->second);
-        room_text =
-            fmt::format("ln({:.4g} us / {} {:.4g} us)", score.newest_us, best->first, best->second);
+        room_text = fmt::format("ln({} / {} {})", FormatMicroseconds(score.newest_us), best->first,
+                                FormatMicroseconds(best->second));
       }
     }
     int ended = 0, in_vain = 0;
