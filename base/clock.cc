@@ -52,9 +52,9 @@ std::string FormatDuration(std::int64_t ms) {
 }
 
 std::string FormatMicroseconds(double us) {
-  if (us >= 1000)
-    return fmt::format("{:.{}f} ms", us / 1000, us >= 100'000 ? 0 : us >= 10'000 ? 1 : 2);
-  return fmt::format("{:.{}f} us", us, us >= 100 ? 0 : us >= 10 ? 1 : 2);
+  if (us < 999.5) return fmt::format("{:.3g} us", us);
+  if (us < 999'500) return fmt::format("{:.3g} ms", us / 1000);
+  return fmt::format("{:.0f} ms", us / 1000);
 }
 
 }  // namespace crucible

@@ -23,7 +23,7 @@ std::string FormatUtc(std::int64_t unix_ms);
 // "1 h 02 min", "3 min 04 s", "5.2 s", "120 ms"
 std::string FormatDuration(std::int64_t ms);
 
-// A time of a kernel to three or four digits: "12.3 us", "652 us", "4.56 ms", "1250 ms".
+// A time of a kernel to three digits: "12 us", "652 us", "4.56 ms", "1250 ms".
 std::string FormatMicroseconds(double us);
 
 }  // namespace crucible
