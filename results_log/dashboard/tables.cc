@@ -84,15 +84,12 @@ std::string Cost(const DashboardInput& input, const std::vector<CaseTimes>& case
     if (job.started_ms && job.ended_ms)
       device_s += static_cast<double>(*job.ended_ms - *job.started_ms) / 1000;
   if (gained_us <= 0) return Tile("–", "cost per accepted us: nothing gained yet");
-  // In the unit that leaves readable numbers.
-  const bool in_ms = gained_us >= 1000;
-  const double gained = in_ms ? gained_us / 1000 : gained_us;
-  std::string label = fmt::format("device time per accepted {}", in_ms ? "ms" : "us");
+  std::string label = "device time per accepted us";
   bool priced = false;
   if (const double usd = Usd(input, &priced); priced)
-    label += fmt::format(", and {:.3g} USD", usd / gained);
+    label += fmt::format(", and {:.3g} USD per accepted ms", usd / gained_us * 1000);
   if (input.jobs.empty()) return Tile("–", "cost per accepted us: no device jobs in this log");
-  return Tile(fmt::format("{:.3g} s", device_s / gained), label);
+  return Tile(FormatMicroseconds(device_s / gained_us * 1e6), label);
 }
 
 }  // namespace
