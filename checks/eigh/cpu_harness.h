@@ -60,6 +60,7 @@ class CpuHarness {
   };
   static Missing MissingTime(const SlotTimes& times);
   static Missing LateAnswer(const SlotTimes& times);
+  static double Patience(const SlotTimes& times);  // ns
 
   CpuHarnessOptions options_;
   std::unique_ptr<GuardedSolver> solver_;
