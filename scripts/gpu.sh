@@ -34,7 +34,7 @@ usage() {
   --seed N      inputs of check, wide, peers, stages and grid (default: drawn and printed)
   --draws N     wide: draws of each family (default 10)
   --max N       grid: largest order (default 2048)
-  --orders N,.. the sanitizers' orders (default 3,13,32,100,176,300,400,700,1100)
+  --orders N,.. the sanitizers' orders (default 3,13,32,100,176,300,400,513,1025)
   --json FILE   every result of check, wide, peers and grid as a line of JSON, appended
   --dry-run     print what each step would run; needs no GPU
 CRUCIBLE_PYTHON names the interpreter that has torch (default python3). Steps, in this order:
@@ -44,7 +44,7 @@ TXT
 }
 die() { echo "gpu: $*; see ./dev gpu --help" >&2; exit 2; }
 
-only=() skip=() draws=10 largest=2048 json="" seed="" dry=0 orders=3,13,32,100,176,300,400,700,1100
+only=() skip=() draws=10 largest=2048 json="" seed="" dry=0 orders=3,13,32,100,176,300,400,513,1025
 while [ $# -gt 0 ]; do
   option=${1#--}
   case "$option" in
@@ -112,7 +112,7 @@ sanitize() {  # sanitize TOOL BENCH: every order, so that one finding does not h
   local n bad="" clean=""
   for n in ${orders//,/ }; do
     echo "== $1: clean at n${clean:- none}, now $n"
-    if "$sanitizer" --tool "$1" --error-exitcode 9 "$2" once 2 "$n" dense seed "$seed"; then
+    if "$sanitizer" --tool "$1" --error-exitcode 9 "$2" once 2 "$n" dense repeat 0 seed "$seed"; then
       clean+=" $n"
     else
       bad+=" $n"
@@ -206,9 +206,10 @@ for tool in memcheck initcheck racecheck; do
     run_step "$tool" "^== $tool" sanitize "$tool" "$bench"
   fi
 done
-# Orders on both sides of every padded order; FP64 references beyond these take minutes of CPU.
+# Orders on both sides of every padded order, from the least that these stages are given;
+# FP64 references beyond these take minutes of CPU.
 run_step stages '^time n  (512|1024)|failures$|FAIL' build/eigh/tests_device/eigh_cuda_stage_test \
-  "$seed" 33 352 511 512 513 1024 1025
+  "$seed" 385 511 512 513 1024 1025
 run_step peers '^ranked:|FAIL' "$bench" ranked peers "${words[@]}"
 if [ "$dry" -eq 1 ] || has_torch; then
   run_step torch 'geometric mean|FAIL' "$python" kernels/eigh/bench/ranked.py ranked torch

@@ -63,10 +63,10 @@ __global__ __launch_bounds__(384, 1) void back_kernel(const uint8_t* __restrict_
   if (tid == 0) {
     for (int i = 0; i < SL; i++) {
       mb_init(full + 8 * i, 1);
-      mb_init(empty + 8 * i, 2);
+      mb_init(empty + 8 * i, 2 * kSignallers);
     }
-    mb_init(xfull, RSP == 1 ? 1 : 2);
-    mb_init(xfree, RSP == 1 ? 2 : 4);
+    mb_init(xfull, RSP == 1 ? 1 : 2 * kSignallers);
+    mb_init(xfree, (RSP == 1 ? 2 : 4) * kSignallers);
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
   __syncthreads();
@@ -140,8 +140,8 @@ __global__ __launch_bounds__(384, 1) void back_kernel(const uint8_t* __restrict_
             to_fragments(a, c, zf[i][2 * qp], zf[i][2 * qp + 1]);
           }
         }
-        asm volatile("bar.sync %0,128;" ::"r"(2 + wg) : "memory");
-        if (wt == 0) mb_arrive(xfree);
+        if (kSignallers == 1) asm volatile("bar.sync %0,128;" ::"r"(2 + wg) : "memory");
+        if (signals(wt)) mb_arrive(xfree);
         xp ^= 1;
       } else {
         const __half* zc = Zt + (size_t)b * n * n + (size_t)(64 * cb + 16 * w + g) * n + 8 * t;
@@ -155,6 +155,16 @@ __global__ __launch_bounds__(384, 1) void back_kernel(const uint8_t* __restrict_
           }
         }
       }
+      // RSP 2: a barrier of the two consumer warpgroups.
+      auto meet = [&] {
+        if (kSignallers == 1) {
+          asm volatile("bar.sync 1,256;" ::: "memory");
+        } else {
+          mb_arrive(xfull);
+          mb_wait(xfull, xp);
+          xp ^= 1;
+        }
+      };
       for (int j = NB - 1; j >= 0; j--) {
         float W[32];
 #pragma unroll
@@ -192,7 +202,7 @@ __global__ __launch_bounds__(384, 1) void back_kernel(const uint8_t* __restrict_
 #pragma unroll
           for (int i = 0; i < 8; i++)
             e[i * 128] = make_float4(W[4 * i], W[4 * i + 1], W[4 * i + 2], W[4 * i + 3]);
-          asm volatile("bar.sync 1,256;" ::: "memory");
+          meet();
 #pragma unroll
           for (int i = 0; i < 8; i++) {
             float4 f = o[i * 128];
@@ -201,7 +211,7 @@ __global__ __launch_bounds__(384, 1) void back_kernel(const uint8_t* __restrict_
             W[4 * i + 2] += f.z;
             W[4 * i + 3] += f.w;
           }
-          asm volatile("bar.sync 1,256;" ::: "memory");
+          meet();
         }
         if (RSP == 4) {  // own partial to both CTAs: plain stores here, st.async to the partner
           int gidx = 2 * crank + wg;
@@ -223,8 +233,8 @@ __global__ __launch_bounds__(384, 1) void back_kernel(const uint8_t* __restrict_
                 : "memory");
             mine[i * 128] = make_float4(W[4 * i], W[4 * i + 1], W[4 * i + 2], W[4 * i + 3]);
           }
-          asm volatile("bar.sync %0,128;" ::"r"(2 + wg) : "memory");
-          if (wt == 0) mb_expect(xfull, 16384);
+          if (kSignallers == 1) asm volatile("bar.sync %0,128;" ::"r"(2 + wg) : "memory");
+          if (signals(wt)) mb_expect(xfull, 16384 / kSignallers);
           mb_wait(xfull, xp);
           const float4* o = (const float4*)ex + wt;
 #pragma unroll
@@ -236,8 +246,8 @@ __global__ __launch_bounds__(384, 1) void back_kernel(const uint8_t* __restrict_
             W[4 * i + 2] = (f.z + g2.z) + (h.z + k.z);
             W[4 * i + 3] = (f.w + g2.w) + (h.w + k.w);
           }
-          asm volatile("bar.sync %0,128;" ::"r"(2 + wg) : "memory");
-          if (wt == 0) {
+          if (kSignallers == 1) asm volatile("bar.sync %0,128;" ::"r"(2 + wg) : "memory");
+          if (signals(wt)) {
             mb_arrive_remote(xfree, 0);
             mb_arrive_remote(xfree, 1);
           }
@@ -260,7 +270,7 @@ __global__ __launch_bounds__(384, 1) void back_kernel(const uint8_t* __restrict_
           wg_commit();
           wg_wait<0>();
         }
-        if (wt == 0) mb_arrive(empty + 8 * s0);
+        if (signals(wt)) mb_arrive(empty + 8 * s0);
 #pragma unroll
         for (int q = 0; q < 4; q++)
 #pragma unroll
@@ -282,7 +292,7 @@ __global__ __launch_bounds__(384, 1) void back_kernel(const uint8_t* __restrict_
             for (int x = 0; x < 4; x++) zf[i][q][x] = pk(a[8 * q + 2 * x], a[8 * q + 2 * x + 1]);
         };
         auto rel = [&](int s) {
-          if (wt == 0) {
+          if (signals(wt)) {
             if (RSP == 1)
               mb_arrive(empty + 8 * s);
             else

@@ -6,6 +6,7 @@
 #include <cuda_fp16.h>
 
 #include "padded_order.h"
+#include "partial_barrier.cuh"
 #include "wgmma_ops.cuh"
 
 namespace crucible::eigh::back {
@@ -56,9 +57,13 @@ __global__ __launch_bounds__(256) void pack_kernel(const __half* __restrict__ V,
         v[c][x] = (col < nv && rr < ld) ? Vb[(size_t)col * ld + rr] : __half(0.f);
       }
   };
-  int r = j + wg;
-  if (r < NB) load(r);
-  for (; r < NB; r += 2) {
+  if (j + wg < NB) load(j + wg);
+  for (int first = j; first < NB; first += 2) {
+    const int r = first + wg;
+    if (r >= NB) {
+      absent_from<2>();
+      break;
+    }
 #pragma unroll
     for (int c = 0; c < 4; c++) {
       unsigned u[4];
@@ -73,7 +78,7 @@ __global__ __launch_bounds__(256) void pack_kernel(const __half* __restrict__ V,
     }
     if (r + 2 < NB) load(r + 2);
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-    asm volatile("bar.sync %0,128;" ::"r"(1 + wg) : "memory");
+    partial_wait_at<128>(1 + wg);
     uint64_t d = mkdesc(sa(tile));
     wg_fence();
 #pragma unroll
@@ -87,7 +92,7 @@ __global__ __launch_bounds__(256) void pack_kernel(const __half* __restrict__ V,
           "r"(sa(tile)), "r"(TB)
           : "memory");
     wg_wait<0>();
-    asm volatile("bar.sync %0,128;" ::"r"(1 + wg) : "memory");
+    partial_wait_at<128>(1 + wg);
   }
   const int g = lane >> 2, t = lane & 3;
   if (wg == 0) {

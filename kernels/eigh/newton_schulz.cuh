@@ -27,7 +27,7 @@ __global__ __launch_bounds__(288, 2) void gram_kernel(const uint8_t* __restrict_
   if (tid == 0) {
     for (int i = 0; i < GST; i++) {
       mb_init(full + 8 * i, 1);
-      mb_init(empty + 8 * i, 2);
+      mb_init(empty + 8 * i, 2 * kSignallers);
     }
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
@@ -63,7 +63,7 @@ __global__ __launch_bounds__(288, 2) void gram_kernel(const uint8_t* __restrict_
       wg_commit();
       if (k > 0) {
         wg_wait<1>();
-        if ((tid & 127) == 0) mb_arrive(empty + 8 * ((k - 1) % GST));
+        if (signals(tid & 127)) mb_arrive(empty + 8 * ((k - 1) % GST));
       }
     }
     wg_wait<0>();
@@ -114,7 +114,7 @@ __global__ __launch_bounds__(MT == 2 ? 384 : 288,
   if (tid == 0) {
     for (int i = 0; i < QST; i++) {
       mb_init(full + 8 * i, 1);
-      mb_init(empty + 8 * i, 2);
+      mb_init(empty + 8 * i, 2 * kSignallers);
     }
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
@@ -196,7 +196,7 @@ __global__ __launch_bounds__(MT == 2 ? 384 : 288,
       wg_commit();
       if (k > 0) {
         wg_wait<1>();
-        if ((tid & 127) == 0) mb_arrive(empty + 8 * ((k - 1) % QST));
+        if (signals(tid & 127)) mb_arrive(empty + 8 * ((k - 1) % QST));
       }
     }
     wg_wait<0>();

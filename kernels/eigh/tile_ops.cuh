@@ -38,7 +38,9 @@ __device__ __forceinline__ void load_tile_transposed(uint32_t address, uint32_t*
                : "r"(address)
                : "memory");
 }
+// By the whole warp; the __syncwarp keeps a tile that the warp has read until every lane has it.
 __device__ __forceinline__ void store_tile(uint32_t tile, int lane, const uint32_t* f) {
+  __syncwarp();
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
     asm volatile("st.shared.u32 [%0], %1;" ::"r"(tile + k * 128 + lane * 4), "r"(f[k]) : "memory");

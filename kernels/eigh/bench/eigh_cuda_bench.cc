@@ -1,14 +1,15 @@
 // eigh_cuda_bench: this library and cuSOLVER side by side on one GPU, in one run.
 //
-//   eigh_cuda_bench [correct] [ranked] [grid] [wide] [peers] [draws N] [max N] [seed S] [json FILE]
-//                   [once BATCH N FAMILY]
+//   eigh_cuda_bench [correct] [ranked] [grid] [wide] [peers] [draws N] [min N] [max N]
+//                   [seed S] [json FILE] [once BATCH N FAMILY] [repeat N]
 //
 // correct  the 39 correctness cases;  ranked  the 13 ranked cases by their timing rule, then (with
 // `peers`) every cuSOLVER route on the same input;  grid  n in 2 ... 2048 times batch in 1 ... 4096
 // against the best cuSOLVER route;  wide  every wide family, N draws each (10), at the orders of
-// the wide check. Gates are evaluated in FP64; outputs and workspace are poisoned with NaN first.
-// once solves one batch three times and checks it, for profilers. Each result is one line of JSON
-// in FILE. Exit status 1 where a gate fails.
+// the wide check. min and max bound the orders of grid and wide. Gates are evaluated in FP64;
+// outputs and workspace are poisoned with NaN first. once solves one batch (repeat N: once to warm
+// up and N times, 2; repeat 0: a single time) and checks it, for profilers and sanitizers. Each
+// result is one line of JSON in FILE. Exit status 1 where a gate fails.
 #include <cinttypes>
 #include <cmath>
 #include <cstring>
@@ -23,7 +24,7 @@ namespace {
 
 struct Options {
   bool correct = false, ranked = false, grid = false, wide = false, peers = false;
-  int draws = 10, order_max = 2048;
+  int draws = 10, order_min = 1, order_max = 2048, repeat = 2;
   Case once;
   uint64_t seed = 0;
   std::FILE* json = nullptr;
@@ -57,7 +58,7 @@ double time_calls(Solver& solver, const Buffers& b, int rounds, Device<char>* co
     end.record();
     const double ms = end.since(begin) / solver.fraction();
     spent += ms * solver.fraction();
-    if (k > 0 || spent > 300) times.push_back(ms);  // the first call warms up
+    if (k > 0 || rounds == 0 || spent > 300) times.push_back(ms);  // the first call warms up
     if (spent > 300) break;
   }
   return median(times);
@@ -114,13 +115,13 @@ int run_wide(Options& options) {
   int failed = 0, total = 0;
   for (const int n : {1,   2,   3,   31,  32,  33,  64,  100, 128,  129,
                       176, 177, 256, 257, 352, 511, 512, 513, 1024, 2048}) {
+    if (n < options.order_min || n > options.order_max) continue;
     Verdict most;
     std::string eigen_family, orthogonal_family;
     Event begin, end;
     begin.record();
     for (const std::string& family : wide_families()) {
-      const int draws = n == 2048 ? std::min(2, options.draws) : options.draws;
-      const Case c{draws, n, 2, family};
+      const Case c{options.draws, n, 2, family};
       bool ok = false;
       const Verdict v = solve_and_judge(c, options.seed, &ok);
       if (v.eigen > most.eigen) eigen_family = family;
@@ -257,7 +258,7 @@ void run_grid(Options& options) {
   double worst = 1e30;
   for (const int n : {2,  3,   4,   6,   8,   12,  16,  24,  31,  32,   33,   48,  64,
                       96, 128, 129, 176, 192, 256, 352, 512, 768, 1024, 1536, 2048}) {
-    if (n > options.order_max) break;
+    if (n < options.order_min || n > options.order_max) continue;
     double last[kRoutes] = {};
     int64_t last_batch = 1;
     for (const int64_t batch : {1, 4, 16, 64, 256, 1024, 4096}) {
@@ -314,7 +315,7 @@ int run_once(const Options& options) {
   Buffers b(c.batch, c.n);
   generate(c, options.seed, b.a.get());
   Crucible solver(c.batch, c.n);
-  const double ms = time_calls(solver, b, 2, nullptr);
+  const double ms = time_calls(solver, b, options.repeat, nullptr);
   const Verdict v = judge(c.batch, c.n, b.a.get(), b.lambda.get(), b.q.get());
   std::printf("once %s %" PRId64 " x %d: %.4f ms, %.2f %.2f %.2f, workspace %.1f MiB\n",
               c.family.c_str(), c.batch, c.n, ms, v.eigen, v.orthogonal, v.reconstruction,
@@ -345,6 +346,10 @@ Options parse(int count, char** words) {
       options.draws = std::atoi(next), ++k;
     else if (word == "max" && next)
       options.order_max = std::atoi(next), ++k;
+    else if (word == "min" && next)
+      options.order_min = std::atoi(next), ++k;
+    else if (word == "repeat" && next)
+      options.repeat = std::atoi(next), ++k;
     else if (word == "seed" && next)
       options.seed = std::strtoull(next, nullptr, 10), ++k;
     else if (word == "json" && next)
