@@ -15,7 +15,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kRows = 25;  // of the tables that only grow: the log has the rest
+constexpr std::size_t kRows = 25;       // of the tables that only grow: the log has the rest
+constexpr std::size_t kNamedCases = 3;  // more than these are counted in a tile, and named below
 
 std::string Tile(const std::string& value, const std::string& label, const char* state = "") {
   return fmt::format(
@@ -109,9 +110,12 @@ std::string Summary(const DashboardInput& input, const std::vector<CaseTimes>& c
                    : fmt::format("{:.2f}x slower", ratio),
         fmt::format("geometric mean over {} case{}", cases.size(), cases.size() == 1 ? "" : "s"),
         ratio < 1 ? "moved" : "still");
-    text += still.empty()
-                ? Tile("none", "cases that have not moved", "moved")
-                : Tile(fmt::format("{}", fmt::join(still, ", ")), "not moved (or slower)", "still");
+    text +=
+        still.empty() ? Tile("none", "cases that have not moved", "moved")
+        : still.size() <= kNamedCases
+            ? Tile(fmt::format("{}", fmt::join(still, ", ")), "not moved (or slower)", "still")
+            : Tile(fmt::format("{} of {}", still.size(), cases.size()),
+                   fmt::format("cases not moved (or slower): {}", fmt::join(still, ", ")), "still");
   }
   const auto landed = std::count_if(input.missions.begin(), input.missions.end(),
                                     [](const auto& row) { return row.merge_outcome == "landed"; });
@@ -197,15 +201,15 @@ std::string Recent(const DashboardInput& input) {
        ++entry) {
     std::vector<std::string> cases;
     for (const CaseResult& result : entry->cases)
-      cases.push_back(result.ratio
-                          ? fmt::format("{} {:+.1f} %", result.name, (*result.ratio - 1) * 100)
-                          : result.name);
+      cases.push_back(
+          Escaped(result.ratio ? fmt::format("{} {:+.1f} %", result.name, (*result.ratio - 1) * 100)
+                               : result.name));
     const char* state = entry->kind == EntryKind::kWin    ? "moved"
                         : entry->kind == EntryKind::kLoss ? "worse"
                                                           : "";
     rows.push_back({fmt::format("e{}", entry->id), FormatUtc(entry->time_ms).substr(5, 11),
                     fmt::format("<span class=\"{}\">{}</span>", state, ToText(entry->kind)),
-                    Escaped(entry->mechanism), Escaped(fmt::format("{}", fmt::join(cases, ", "))),
+                    Escaped(entry->mechanism), fmt::format("{}", fmt::join(cases, "<br>")),
                     Escaped(entry->summary.empty() ? entry->reason : entry->summary),
                     Escaped(entry->author)});
   }
