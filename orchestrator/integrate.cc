@@ -291,8 +291,9 @@ class Integrator {
     std::vector<std::string> parts;
     for (const CaseResult& result : report.cases)
       if (result.role == "claim" && result.ratio)
-        parts.push_back(fmt::format("{} {:.1f} -> {:.1f} us ({:+.1f} %)", result.name,
-                                    result.before_us.value_or(0), result.after_us.value_or(0),
+        parts.push_back(fmt::format("{} {} -> {} ({:+.1f} %)", result.name,
+                                    FormatMicroseconds(result.before_us.value_or(0)),
+                                    FormatMicroseconds(result.after_us.value_or(0)),
                                     (*result.ratio - 1) * 100));
     return fmt::format("{}", fmt::join(parts, "; "));
   }
