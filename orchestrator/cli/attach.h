@@ -15,9 +15,9 @@
 
 namespace crucible {
 
-// The rows of one transcript.jsonl, in order, as text for a person: each cut to a few lines, without
-// what a terminal would obey. A command-line agent's rows are read by its program's format, which
-// its first row names.
+// The rows of one transcript.jsonl, in order, as text for a person: each cut to a few lines,
+// without what a terminal would obey. A command-line agent's rows are read by its program's format,
+// which its first row names.
 class TranscriptView {
  public:
   std::string Show(const std::string& row);

@@ -87,7 +87,7 @@ int Show(Store* store, const Workspace& workspace, const std::string& id, bool a
   return 0;
 }
 
-// What the campaign's own missions are: the proposer turns knobs, everybody else works on the kernel.
+// What the campaign's own missions are: the proposer turns knobs, all others work on the kernel.
 std::string UsualFlavour(const CampaignFile& campaign) {
   return campaign.agent.kind == "proposer" ? "proposer" : "kernel";
 }

@@ -37,8 +37,8 @@ std::string Table(const std::vector<CaseResult>& cases) {
   return text;
 }
 
-// A verdict's name alone may mislead: a change that lost 80 % in one round is "no_difference", since
-// a gain is excluded and one round shows no loss with certainty.
+// A verdict's name alone may mislead: a change that lost 80 % in one round is "no_difference",
+// since a gain is excluded and one round shows no loss with certainty.
 std::string Meaning(const JudgeReport& report) {
   if (report.verdict != "no_difference") return "";
   const std::vector<std::string> slower = ClearlySlower(report.cases);

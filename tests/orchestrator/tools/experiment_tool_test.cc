@@ -57,6 +57,17 @@ TEST_F(ExperimentTool, AnAgentsOwnNumbersHaveNoPlace) {
   EXPECT_THAT(answer.text, HasSubstr("no argument \"ratio\""));
 }
 
+TEST_F(ExperimentTool, TheLogTakesNoBooks) {
+  Edit("speed = 1", "speed = 2");
+  Call("compare", json::object());
+  json words = Words("speed", {{"speed", std::string(3000, 'x')}});
+  EXPECT_REFUSED(Call("log_experiment", words), "params");
+  words = Words("speed");
+  words["description"] = std::string(5000, 'x');
+  EXPECT_REFUSED(Call("log_experiment", words), "description");
+  EXPECT_TRUE(Entries().empty());
+}
+
 TEST_F(ExperimentTool, AScreenThatPassedIsNoWin) {
   Edit("speed = 1", "speed = 2");
   Call("compare", {{"rule", "screen"}});
