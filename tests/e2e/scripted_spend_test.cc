@@ -118,17 +118,19 @@ TEST_F(ScriptedSpendTest, AKillLosesAndDoublesNoSpend) {
 }
 
 TEST_F(ScriptedSpendTest, TheCampaignsBudgetEndsMissionsThatRun) {
-  AddCampaign(4, 2, true, "150s");  // 5 USD
+  AddCampaign(4, 2, true, "150s");
+  Replace("models.toml", "usd = 5.0", "usd = 0.12");  // one reply's cost fits, two do not
+  Commit("Spend less");
   StartServer({ReadsAndFallsSilent("Make n128 faster", 20'000),
-               ReadsAndFallsSilent("Make n160 faster", 2'000'000),
-               ReadsAndFallsSilent("Make n192 faster", 2'000'000)});
+               ReadsAndFallsSilent("Make n160 faster", 20'000),
+               ReadsAndFallsSilent("Make n192 faster", 20'000)});
   const auto ended = StartCampaign({"launch", "models.toml"}).Wait(std::chrono::minutes(4));
   ASSERT_TRUE(ended && ended->ok());
   const json missions = Missions();
   ASSERT_EQ(missions.size(), 2u) << "none begins after it";
   for (const json& mission : missions) {
     EXPECT_EQ(mission["outcome"], "budget") << mission;
-    EXPECT_NE(mission["report"].get<std::string>().find("the campaign's budget: its 5 USD"),
+    EXPECT_NE(mission["report"].get<std::string>().find("the campaign's budget: its 0.12 USD"),
               std::string::npos)
         << mission["report"];
     EXPECT_NE(mission["report"].get<std::string>().find("ended without a report: interrupted"),
