@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "results_log/retest.h"
 
@@ -47,17 +48,13 @@ std::string Cite(const Entry& entry) {
   return entry.id > 0 ? fmt::format("[e{}]", entry.id) : fmt::format("[{}]", OneLine(entry.key));
 }
 
-std::string Time(double us) {
-  if (us >= 10'000) return fmt::format("{:.2f} ms", us / 1000);
-  return fmt::format("{:.{}f} us", us, us >= 1000 ? 0 : us >= 100 ? 1 : 2);
-}
-
 std::string Measured(const CaseResult& result) {
   std::string text = OneLine(result.name);
   if (result.before_us && result.after_us)
-    text += fmt::format(" {} -> {}", Time(*result.before_us), Time(*result.after_us));
+    text += fmt::format(" {} -> {}", FormatMicroseconds(*result.before_us),
+                        FormatMicroseconds(*result.after_us));
   else if (result.after_us)
-    text += " " + Time(*result.after_us);
+    text += " " + FormatMicroseconds(*result.after_us);
   if (result.ratio) text += fmt::format(" ({:+.1f} %", (*result.ratio - 1) * 100);
   if (result.ratio && result.ratio_low && result.ratio_high)
     text += fmt::format(", {:+.1f} to {:+.1f} %", (*result.ratio_low - 1) * 100,
@@ -166,21 +163,23 @@ class Compiler {
     }
     std::string text = fmt::format("- {}:", OneLine(name));
     if (best != nullptr)
-      text += fmt::format(" record {} {}", Time(best->median_us), CiteKey(best->entry_key));
+      text += fmt::format(" record {} {}", FormatMicroseconds(best->median_us),
+                          CiteKey(best->entry_key));
     else if (newest != nullptr)
-      text += fmt::format(" newest {} {}, no record", Time(newest->median_us),
+      text += fmt::format(" newest {} {}, no record", FormatMicroseconds(newest->median_us),
                           CiteKey(newest->entry_key));
     else
       text += " not measured";
     const Point* held = best != nullptr ? best : newest;
     if (first != nullptr && held != first)
-      text += fmt::format(", first {} {}", Time(first->median_us), CiteKey(first->entry_key));
+      text += fmt::format(", first {} {}", FormatMicroseconds(first->median_us),
+                          CiteKey(first->entry_key));
     for (const auto& [peer, point] : peers)
-      text += fmt::format(", {} {} {}", OneLine(peer), Time(point->median_us),
+      text += fmt::format(", {} {} {}", OneLine(peer), FormatMicroseconds(point->median_us),
                           CiteKey(point->entry_key));
     if (floor != nullptr) {
-      text += fmt::format(", floor {} ({}) {}", Time(floor->median_us), OneLine(floor->name),
-                          CiteFloor(*floor));
+      text += fmt::format(", floor {} ({}) {}", FormatMicroseconds(floor->median_us),
+                          OneLine(floor->name), CiteFloor(*floor));
       if (held != nullptr && floor->median_us > 0)
         text += fmt::format(", {:.1f}x above the floor", held->median_us / floor->median_us);
     }

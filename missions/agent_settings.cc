@@ -7,6 +7,14 @@ namespace {
 
 using nlohmann::json;
 
+template <class Prices, class Field>
+void EachPrice(Prices& usd, Field field) {
+  field("usd_input", usd.input);
+  field("usd_output", usd.output);
+  field("usd_cache_read", usd.cache_read);
+  field("usd_cache_write", usd.cache_write);
+}
+
 template <class Model, class Field>
 void EachField(Model& model, Field field) {
   field("name", model.name);
@@ -14,10 +22,7 @@ void EachField(Model& model, Field field) {
   field("key_variable", model.key_variable);
   field("weight", model.weight);
   field("flavours", model.flavours);
-  field("usd_input", model.usd_input);
-  field("usd_output", model.usd_output);
-  field("usd_cache_read", model.usd_cache_read);
-  field("usd_cache_write", model.usd_cache_write);
+  EachPrice(model.usd, field);
   field("stream", model.stream);
   field("max_tokens", model.max_tokens);
   field("context_tokens", model.context_tokens);
@@ -40,6 +45,7 @@ void EachSetting(Settings& settings, Field field) {
   field("command", settings.command);
   field("profile", settings.profile);
   field("cli_model", settings.cli_model);
+  EachPrice(settings.cli_usd, field);
   field("unsandboxed", settings.unsandboxed);
   field("network", settings.network);
   field("readable", settings.readable);

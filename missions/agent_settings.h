@@ -12,6 +12,11 @@
 
 namespace crucible {
 
+// US dollars for a million tokens; all zero: no price is known.
+struct UsdPrices {
+  double input = 0, output = 0, cache_read = 0, cache_write = 0;
+};
+
 // A model that missions may be given to ([[model]] of the campaign file).
 struct CampaignModel {
   std::string name;                    // as the server knows it
@@ -19,8 +24,7 @@ struct CampaignModel {
   std::string key_variable;            // empty: the provider's usual one
   double weight = 1;                   // how often it is chosen, against its fellows
   std::vector<std::string> flavours;   // of missions; empty: any
-  // US dollars for a million tokens; all zero: no price is known.
-  double usd_input = 0, usd_output = 0, usd_cache_read = 0, usd_cache_write = 0;
+  UsdPrices usd;
   bool stream = true;
   int max_tokens = 8192;  // of one reply
   std::int64_t context_tokens = 200'000;
@@ -45,6 +49,7 @@ struct AgentSettings {
   std::vector<std::string> command;   // kind = command; kind = cli without a profile
   std::string profile;                // kind = cli: claude | codex | opencode | gemini
   std::string cli_model;              // kind = cli: passed on; empty: the program's own choice
+  UsdPrices cli_usd;                  // kind = cli: for a program that tells tokens but no money
   bool unsandboxed = false;           // commands of an agent run without bubblewrap
   bool network = false;               // kind = cli: its sandbox has the network
   std::vector<std::string> readable;  // kind = cli: folders that its sandbox shows, too

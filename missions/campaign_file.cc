@@ -50,7 +50,7 @@ void ReadCommand(CampaignReader& reader, const toml::node& command, AgentSetting
 void ReadAgent(CampaignReader& reader, const toml::table& root, CampaignFile& file) {
   const toml::table* agent = reader.Table(
       root, "agent",
-      {"kind", "command", "profile", "model", "network", "readable", "unsandboxed", "seed"});
+      {"kind", "command", "profile", "model", "usd", "network", "readable", "unsandboxed", "seed"});
   if (agent == nullptr) return;
   AgentSettings& settings = file.agent;
   static const std::vector<std::string> kKinds = {"proposer", "command", "llm", "cli"};
@@ -66,7 +66,8 @@ void ReadAgent(CampaignReader& reader, const toml::table& root, CampaignFile& fi
   reader.Texts(*agent, "readable", settings.readable);
   reader.Text(*agent, "model", settings.cli_model);
   const bool cli = settings.kind == "cli";
-  for (const char* key : {"profile", "model", "network", "readable"})
+  ReadPrices(reader, *agent, settings.cli_usd);
+  for (const char* key : {"profile", "model", "usd", "network", "readable"})
     if (!cli && agent->get(key) != nullptr)
       reader.Complain(
           *agent->get(key), fmt::format("'{}' with kind = \"{}\"", key, settings.kind),
@@ -117,9 +118,10 @@ Result<CampaignFile> Parse(const std::string& text, const fs::path& path, bool t
   file.file = fs::absolute(path).lexically_normal();
   ReadRoot(reader, root, path, file);
   constexpr std::int64_t kMost = 1'000'000;
-  if (const auto* budget =
-          reader.Table(root, "budget",
-                       {"wall", "missions", "idle_missions", "tokens", "usd", "device_seconds"})) {
+  if (const auto* budget = reader.Table(
+          root, "budget",
+          {"wall", "missions", "idle_missions", "turns", "tokens", "usd", "device_seconds"})) {
+    reader.Whole(*budget, "turns", 0, INT64_MAX, file.turns);
     reader.Whole(*budget, "tokens", 0, INT64_MAX, file.tokens);
     reader.Amount(*budget, "usd", file.usd);
     reader.Amount(*budget, "device_seconds", file.device_seconds);

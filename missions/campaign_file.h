@@ -8,8 +8,8 @@
 //   wall = "5m"                      # no new mission after this; running ones end (`budget`)
 //   missions = 8                     # at most (0: no limit)
 //   idle_missions = 3                # stop after so many in a row that landed nothing
-//   usd = 20.0                       # no new mission once so much was spent (0: no limit); tokens,
-//                                    # device_seconds likewise
+//   usd = 20.0                       # once so much was spent, running missions end and none begins
+//                                    # (0: no limit); turns, tokens, device_seconds likewise
 //   [mission]
 //   wall = "90s"                     # of one mission
 //   experiments = 6                  # of one mission
@@ -22,6 +22,7 @@
 //   command = ["…"]                  # kind = command or cli; {mission} {worktree} {bin} replaced
 //   profile = "claude"               # kind = cli: instead of a command
 //   model = "…"                      # kind = cli: passed on to the program
+//   usd = { input = 1.0, output = 8.0 }  # kind = cli: prices, where the program tells tokens only
 //   readable = ["/opt/node"]         // kind = cli: what its sandbox shows beside the system
 //   unsandboxed = false              # true: without bubblewrap
 //   seed = 1                         # 0: from the clock, and recorded
@@ -31,6 +32,7 @@
 //   weight = 1.0
 //   flavours = ["kernel"]            # missions it takes; none: any
 //   usd = { input = 3.0, output = 15.0, cache_read = 0.3, cache_write = 3.75 }   # a million tokens
+//                                    # (cache prices not given: as input, and 1.25 times it)
 //   stream, max_tokens, context_tokens, key_variable
 //   [planner]                        // a model chooses among the policy's candidates; none: the
 //                                    // policy's first. name, provider, key_variable, usd, stream,
@@ -61,7 +63,7 @@ struct CampaignFile {
   int idle_missions = 0;  // 0: never stop for that
   std::int64_t mission_wall_ms = 600'000;
   int mission_experiments = 12;
-  std::int64_t tokens = 0;  // of all missions together; 0: no limit
+  std::int64_t turns = 0, tokens = 0;  // of all missions together; 0: no limit
   double usd = 0, device_seconds = 0;
   AgentSettings agent;
   PlannerSettings planner;

@@ -3,16 +3,6 @@
 namespace crucible {
 namespace {
 
-void ReadPrices(CampaignReader& reader, const toml::table& table, CampaignModel& model) {
-  const toml::table* usd =
-      reader.Table(table, "usd", {"input", "output", "cache_read", "cache_write"});
-  if (usd == nullptr) return;
-  reader.Amount(*usd, "input", model.usd_input);
-  reader.Amount(*usd, "output", model.usd_output);
-  reader.Amount(*usd, "cache_read", model.usd_cache_read);
-  reader.Amount(*usd, "cache_write", model.usd_cache_write);
-}
-
 // What [[model]] and [planner] have in common.
 void ReadModel(CampaignReader& reader, const toml::table& table, CampaignModel& model) {
   for (const char* key : {"base_url", "key", "api_key"})
@@ -29,10 +19,25 @@ void ReadModel(CampaignReader& reader, const toml::table& table, CampaignModel& 
   reader.Text(table, "key_variable", model.key_variable);
   reader.Bool(table, "stream", model.stream);
   reader.Whole(table, "max_tokens", 16, 1'000'000, model.max_tokens);
-  ReadPrices(reader, table, model);
+  ReadPrices(reader, table, model.usd);
 }
 
 }  // namespace
+
+// A cache's prices that are not given are the most that a provider takes, not nothing: a budget in
+// dollars must not be outrun by what nobody priced.
+void ReadPrices(CampaignReader& reader, const toml::table& table, UsdPrices& prices) {
+  constexpr double kDearestWrite = 1.25;
+  const toml::table* usd =
+      reader.Table(table, "usd", {"input", "output", "cache_read", "cache_write"});
+  if (usd == nullptr) return;
+  reader.Amount(*usd, "input", prices.input);
+  reader.Amount(*usd, "output", prices.output);
+  prices.cache_read = prices.input;
+  prices.cache_write = kDearestWrite * prices.input;
+  reader.Amount(*usd, "cache_read", prices.cache_read);
+  reader.Amount(*usd, "cache_write", prices.cache_write);
+}
 
 void ReadModels(CampaignReader& reader, const toml::table& root, CampaignFile& file) {
   const toml::node* node = root.get("model");

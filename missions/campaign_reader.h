@@ -153,7 +153,8 @@ class CampaignReader {
   std::optional<Error> error_;
 };
 
-// campaign_models.cc: the [[model]] tables and [planner].
+// campaign_models.cc: the [[model]] tables, [planner], and the price table that both have.
+void ReadPrices(CampaignReader& reader, const toml::table& table, UsdPrices& prices);
 void ReadModels(CampaignReader& reader, const toml::table& root, CampaignFile& file);
 void ReadPlanner(CampaignReader& reader, const toml::table& root, CampaignFile& file);
 

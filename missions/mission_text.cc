@@ -65,7 +65,7 @@ std::string MissionText(const std::string& id, const MissionPlan& plan, const Ta
        {"others", others.empty() ? "none" : fmt::format("{}", fmt::join(others, ", "))},
        {"ratchet", fmt::format("{:.3g}", target.limits.ratchet * 100)},
        {"ratchet_short", fmt::format("{:.3g}", target.limits.ratchet_short * 100)},
-       {"short_us", fmt::format("{:.4g}", target.limits.short_us)},
+       {"short_time", FormatMicroseconds(target.limits.short_us)},
        {"minimum_effect", fmt::format("{:.3g}", target.limits.minimum_effect * 100)},
        {"editable", Bullets(target.editable)},
        {"protected", target.protected_.empty() ? "- nothing more" : Bullets(target.protected_)},

@@ -52,7 +52,8 @@ std::vector<Entry> FloorEntries(const Target& target, const std::string& campaig
     entry.campaign = campaign;
     entry.author = "target file";
     entry.mechanism = "floor";
-    entry.summary = fmt::format("{} cannot be faster than {} us", item.name, *item.floor_us);
+    entry.summary =
+        fmt::format("{} cannot be faster than {}", item.name, FormatMicroseconds(*item.floor_us));
     entry.reason = item.floor_why;
     entry.cases.push_back({.name = item.name, .role = "measure", .verdict = "computed"});
     floors.push_back(std::move(entry));
@@ -176,7 +177,7 @@ Result<> MeasureMain(const BaselineContext& context, Store* store, const std::st
     if (point.kind == "main" && point.record) held.insert(point.case_name);
   for (const CaseResult& item : report.cases) {
     if (!item.after_us) continue;
-    numbers.push_back(fmt::format("{} {:.1f} us", item.name, *item.after_us));
+    numbers.push_back(fmt::format("{} {}", item.name, FormatMicroseconds(*item.after_us)));
     if (purpose == MeasureFor::kBesidePeers) continue;
     points.push_back({context.target->name, item.name, "main", commit, now_ms, *item.after_us,
                       std::nullopt, std::nullopt, !held.contains(item.name), key, conditions});

@@ -13,6 +13,8 @@
 namespace crucible {
 namespace {
 
+constexpr std::uintmax_t kLargestSource = std::uintmax_t{64} << 20;
+
 namespace fs = std::filesystem;
 
 constexpr char kMarker[] = ".crucible-built";
@@ -109,6 +111,12 @@ Result<std::string> SourceHash(const Target& target, const fs::path& source) {
       listing += file + " -> " + fs::read_symlink(path, ignored).string() + "\n";
       continue;
     }
+    // Read whole, here and by git: an agent could make it larger than this machine's memory, or a
+    // pipe that nobody writes to.
+    if (fs::file_size(path, ignored) > kLargestSource)
+      return Fail(ErrorKind::kUsage, "hash", path.string(),
+                  fmt::format("it is no ordinary file of at most {} MiB", kLargestSource >> 20),
+                  "remove it");
     CRUCIBLE_ASSIGN(const std::string hash, Sha256HexOfFile(path));
     listing += file + " " + hash + "\n";
   }

@@ -128,38 +128,53 @@ Result<> Campaign::Impl::MeasureLast() {
                      row.name, MeasureFor::kBesidePeers);
 }
 
+void Campaign::Impl::Drain(const std::string& why) {
+  if (draining) return;
+  draining = true;
+  why_draining = why;
+  Event("", "campaign", "no new missions: " + why);
+}
+
+// They end as at a budget of their own: with what they kept, and their words on it.
+void Campaign::Impl::TellAgentsToEnd(const std::string& why) {
+  for (auto& [mission, agent] : agents) {
+    if (!agent.stopped_for.empty()) continue;
+    agent.stopped_for = why;
+    agent.deadline_ms = std::min(agent.deadline_ms, SystemClock().UnixMs() + kAgentGraceMs);
+    Event(mission, "mission", fmt::format("{} is told to end: {}", mission, why));
+    agent.process.Signal(SIGTERM);
+  }
+}
+
 Result<> Campaign::Impl::FollowControl(bool* stop_now) {
-  const auto drain = [&](const std::string& why) {
-    if (draining) return;
-    draining = true;
-    why_draining = why;
-    Event("", "campaign", "no new missions: " + why);
-  };
   if (g_interrupts > 0) {
-    drain("interrupted by a signal; `crucible campaign resume` takes it up");
+    Drain("interrupted by a signal; `crucible campaign resume` takes it up");
     *stop_now = true;
     return {};
   }
   CRUCIBLE_ASSIGN(const auto now, store.FindCampaign(row.name));
-  if (now && now->state == "paused") drain("paused by a person; running missions end");
+  if (now && now->state == "paused") Drain("paused by a person; running missions end");
   if (now && now->state == "stopping") {
-    drain("stopped by a person");
+    Drain("stopped by a person");
     *stop_now = true;
   }
   if (row.deadline_ms && SystemClock().UnixMs() >= *row.deadline_ms)
-    drain("the campaign's wall time is used up");
+    Drain("the campaign's wall time is used up");
   CRUCIBLE_ASSIGN(const std::vector<MissionRow> missions, store.Missions(row.name));
   const auto begun = std::count_if(missions.begin(), missions.end(), [](const MissionRow& mission) {
     return mission.state != "planned";
   });
-  if (file.missions > 0 && begun >= file.missions) drain("all its missions were started");
+  if (file.missions > 0 && begun >= file.missions) Drain("all its missions were started");
   if (const std::int64_t ms = SystemClock().UnixMs(); ms - last_spend_ms >= kSpendEveryMs) {
     last_spend_ms = ms;
     CRUCIBLE_ASSIGN(spent, SpendOf(&store, workspace, row.name));
-    if (const std::string used_up = UsedUp(file, spent); !used_up.empty()) drain(used_up);
+    if (const std::string used_up = UsedUp(file, spent); !used_up.empty()) {
+      Drain(used_up);
+      TellAgentsToEnd("the campaign's budget: " + used_up);
+    }
   }
   if (file.idle_missions > 0 && idle_missions >= file.idle_missions)
-    drain(fmt::format("{} missions in a row landed nothing", idle_missions));
+    Drain(fmt::format("{} missions in a row landed nothing", idle_missions));
   return {};
 }
 
@@ -177,8 +192,9 @@ Result<> Campaign::Impl::ReapAgents() {
   const std::int64_t now = SystemClock().UnixMs();
   for (auto item = agents.begin(); item != agents.end();) {
     RunningAgent& agent = item->second;
-    if (now > agent.deadline_ms && !agent.stopped_at_limit) {
-      agent.stopped_at_limit = true;
+    if (now > agent.deadline_ms && !agent.killed) {
+      agent.killed = true;
+      if (agent.stopped_for.empty()) agent.stopped_for = "the mission's time limit";
       Event(agent.mission, "mission", fmt::format("{} ran past its time: ended", agent.mission));
       agent.process.Signal(SIGKILL);
     }

@@ -19,11 +19,15 @@
 
 namespace crucible {
 
+// Between the end of an agent's time and its kill: it still has to write its result.
+inline constexpr std::int64_t kAgentGraceMs = 20'000;
+
 struct RunningAgent {
   std::string mission;
   Subprocess process;
   std::int64_t deadline_ms = 0;  // Unix ms; a grace period after the mission's own
-  bool stopped_at_limit = false;
+  std::string stopped_for;       // the limit that it was told or made to end for; "": none
+  bool killed = false;
 };
 
 struct RunningMerge {
@@ -64,7 +68,8 @@ struct Campaign::Impl {
   std::optional<RunningPlan> asking;
   std::vector<std::string> merge_queue;
   int idle_missions = 0;
-  bool draining = false;  // no new missions
+  int failed_at_once = 0;  // missions in a row
+  bool draining = false;   // no new missions
   std::string why_draining;
   std::int64_t last_event = 0;
   std::int64_t last_status_ms = 0;
@@ -78,6 +83,8 @@ struct Campaign::Impl {
   Result<> MeasureFirst();
   Result<> MeasureLast();
   Result<> FollowControl(bool* stop_now);
+  void Drain(const std::string& why);
+  void TellAgentsToEnd(const std::string& why);
   Result<> StartMissions();
   Result<> ReapAgents();
   Result<> Merge();
@@ -92,6 +99,7 @@ struct Campaign::Impl {
   Result<bool> StartPlanned(const PlannedMission& planned);
   Result<> Launch(MissionRow row, const std::string& why, const std::vector<std::string>& retry);
   Result<> EndAgent(RunningAgent* agent);
+  void CountFailureAtOnce(const MissionRow& ended);
   Result<> CleanUp(const MissionRow& row);
   Result<Conditions> ConditionsNow(const std::string& commit,
                                    const std::vector<std::string>& cases);

@@ -123,6 +123,7 @@ Result<Campaign> Campaign::Resume(const std::string& name, const std::filesystem
   CRUCIBLE_ASSIGN(CampaignFile file, LoadCampaignFile(workspace.Campaign(name) / "campaign.toml"));
   file.target = workspace.Campaign(name) / "target.toml";
   CRUCIBLE_ASSIGN(Target target, LoadTarget(file.target));
+  CRUCIBLE_TRY(AgentsReady(file.agent, file.planner));  // the key may not be set in this shell
   CRUCIBLE_ASSIGN(Repository opened, Repository::Open(repository, file.branch));
   auto impl = std::make_unique<Impl>(Impl{std::move(file), std::move(target), workspace,
                                           std::move(opened), std::move(store), *row,

@@ -1,6 +1,8 @@
 // campaign_missions.cc: how one mission begins and ends.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -16,8 +18,10 @@ namespace {
 
 using nlohmann::json;
 
-// An agent that is done at its deadline still has to write its result.
-constexpr std::int64_t kGraceMs = 20'000;
+// What counts as a failure at once, and how many of them in a row end a campaign at least.
+constexpr std::int64_t kAtOnceMs = 30'000;
+constexpr int kMostFailures = 3;
+constexpr std::size_t kReasonBytes = 300;
 
 // What a program said last.
 std::string LastLine(const std::filesystem::path& file) {
@@ -196,7 +200,7 @@ Result<> Campaign::Impl::Launch(MissionRow mission, const std::string& why,
   CRUCIBLE_TRY(store.PutMission(mission));
   Event(mission.id, "mission", fmt::format("{} started: {} ({})", mission.id, mission.goal, why));
   agents.emplace(mission.id,
-                 RunningAgent{mission.id, std::move(process), order.deadline_ms + kGraceMs});
+                 RunningAgent{mission.id, std::move(process), order.deadline_ms + kAgentGraceMs});
   return {};
 }
 
@@ -210,9 +214,10 @@ Result<> Campaign::Impl::EndAgent(RunningAgent* agent) {
   const auto head = repository.Resolve("refs/heads/" + mission.branch);
   if (head && *head != mission.base_commit) mission.best_commit = *head;
   const auto result = ReadMissionResult(workspace.Mission(mission.id));
-  if (agent->stopped_at_limit) {
+  if (!agent->stopped_for.empty()) {
     mission.outcome = "budget";
-    mission.report = "ended at the mission's time limit";
+    mission.report = "ended at " + agent->stopped_for;
+    if (result && !result->report.empty()) mission.report += "\n\n" + result->report;
   } else if (result) {
     mission.outcome = result->outcome;
     mission.report = result->report;
@@ -232,6 +237,7 @@ Result<> Campaign::Impl::EndAgent(RunningAgent* agent) {
   json spend = SpendForRow(workspace, mission);
   spend["experiments"] = ExperimentsOf(mission.id);
   mission.spend = spend.dump();
+  CountFailureAtOnce(mission);
   const bool to_merge =
       !mission.best_commit.empty() && mission.outcome != "pivot" && mission.outcome != "blocked";
   if (!to_merge) {
@@ -248,6 +254,22 @@ Result<> Campaign::Impl::EndAgent(RunningAgent* agent) {
   else
     CRUCIBLE_TRY(CleanUp(mission));
   return {};
+}
+
+// A wrong key or a program that will not start fails the next mission as well: a campaign without
+// other limits would go through missions all night.
+void Campaign::Impl::CountFailureAtOnce(const MissionRow& ended) {
+  const bool failed = ended.outcome == "crashed" || ended.outcome == "blocked";
+  const std::int64_t ran_ms =
+      ended.ended_ms.value_or(0) - ended.started_ms.value_or(ended.ended_ms.value_or(0));
+  if (!failed || !ended.best_commit.empty() || ran_ms > kAtOnceMs ||
+      RecordedSpend(ended).turns > 0 || ExperimentsOf(ended.id) > 0) {
+    failed_at_once = 0;
+    return;
+  }
+  if (++failed_at_once < std::max(kMostFailures, file.agents + 1)) return;
+  Drain(fmt::format("{} missions in a row failed at once; the last: {}", failed_at_once,
+                    ended.report.substr(0, kReasonBytes)));
 }
 
 Result<> Campaign::Impl::CleanUp(const MissionRow& mission) {

@@ -57,9 +57,9 @@ std::string ContextOf(const PlannerInput& input, const std::vector<MissionPlan>&
   return text;
 }
 
-// What earlier choices of the campaign cost, by its missions' rows.
-void AddEarlierChoices(const std::vector<MissionRow>& missions, const std::string& campaign,
-                       PlanQuestion* question) {
+// What earlier choices of the campaign cost, by its missions' rows and the folders of the others.
+void AddEarlierChoices(const Workspace& workspace, const std::vector<MissionRow>& missions,
+                       const std::string& campaign, PlanQuestion* question) {
   for (const MissionRow& mission : missions) {
     if (mission.campaign != campaign) continue;
     const json settings = json::parse(mission.settings, nullptr, false);
@@ -68,6 +68,9 @@ void AddEarlierChoices(const std::vector<MissionRow>& missions, const std::strin
     question->usd_spent += spend.usd;
     question->tokens_spent += spend.tokens;
   }
+  const Spend untaken = UntakenChoices(workspace, campaign, missions);
+  question->usd_spent += untaken.usd;
+  question->tokens_spent += untaken.tokens;
 }
 
 }  // namespace
@@ -90,7 +93,7 @@ Result<std::optional<PlannedMission>> Campaign::Impl::ChoosePlan(const PlannerIn
   question.planner = file.planner;
   question.candidates = candidates;
   question.context = ContextOf(input, candidates);
-  AddEarlierChoices(input.missions, row.name, &question);
+  AddEarlierChoices(workspace, input.missions, row.name, &question);
   // Named by its time: a resumed campaign's first question is not an earlier one's folder.
   const auto folder =
       workspace.Campaign(row.name) / "planner" / std::to_string(SystemClock().UnixMs());
@@ -117,6 +120,7 @@ Result<std::optional<PlannedMission>> Campaign::Impl::TakeChoice() {
   if (!choice) {
     choice = PlanChoice{};
     choice->model = file.planner.model.name;
+    choice->spend = AgentSpend(asking->folder).dump();  // what it had paid before it died
     choice->fallback = fmt::format("the planner's process left no choice ({})",
                                    status ? status->Describe() : status.error().text);
   }

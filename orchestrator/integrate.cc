@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "missions/states.h"
+#include "orchestrator/agents/case_numbers.h"
 #include "orchestrator/baseline.h"
 #include "orchestrator/build_arm.h"
 #include "orchestrator/judge.h"
@@ -287,14 +288,9 @@ class Integrator {
                        Mechanisms(), order_.id, order_.campaign, fmt::join(order_.cases, ", "));
   }
 
-  std::string LandedText(const JudgeReport& report) const {
-    std::vector<std::string> parts;
-    for (const CaseResult& result : report.cases)
-      if (result.role == "claim" && result.ratio)
-        parts.push_back(fmt::format("{} {:.1f} -> {:.1f} us ({:+.1f} %)", result.name,
-                                    result.before_us.value_or(0), result.after_us.value_or(0),
-                                    (*result.ratio - 1) * 100));
-    return fmt::format("{}", fmt::join(parts, "; "));
+  static std::string LandedText(JudgeReport report) {
+    std::erase_if(report.cases, [](const CaseResult& result) { return result.role != "claim"; });
+    return CaseNumbers(report);
   }
 
   // One transaction: the entry, the points and records, the mission's end.

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/clock.h"
 #include "base/files.h"
@@ -20,11 +21,16 @@ Number Field(const json& object, const char* key) {
   return found != object.end() && found->is_number() ? found->get<Number>() : Number{};
 }
 
-// What was paid for choosing the mission.
-json PlannerSpend(const MissionRow& mission) {
+// How the mission was chosen; an empty object where no model was asked.
+json PlannerRecord(const MissionRow& mission) {
   const json settings = json::parse(mission.settings, nullptr, false);
   if (!settings.is_object() || !settings.contains("planner")) return json::object();
-  return settings["planner"].value("spend", json::object());
+  return settings["planner"];
+}
+
+// What was paid for that.
+json PlannerSpend(const MissionRow& mission) {
+  return PlannerRecord(mission).value("spend", json::object());
 }
 
 }  // namespace
@@ -84,9 +90,9 @@ Result<double> DeviceSeconds(const std::filesystem::path& log_file, const std::s
 Result<Spend> SpendOf(Store* store, const Workspace& workspace, const std::string& campaign) {
   Spend total;
   CRUCIBLE_ASSIGN(const std::vector<MissionRow> missions, store->Missions(campaign));
+  total += UntakenChoices(workspace, campaign, missions);
   for (const MissionRow& mission : missions) {
-    Spend of_mission =
-        mission.ended_ms ? RecordedSpend(mission) : SpendIn(SpendForRow(workspace, mission));
+    Spend of_mission = SpendIn(SpendNow(workspace, mission));
     // The queue knows it to the moment, and its merge's.
     of_mission.device_seconds = DeviceSeconds(workspace.LogFile(), mission.id).value_or(0);
     total += of_mission;
@@ -96,6 +102,33 @@ Result<Spend> SpendOf(Store* store, const Workspace& workspace, const std::strin
 
 Spend RecordedSpend(const MissionRow& mission) {
   return SpendIn(json::parse(mission.spend, nullptr, false));
+}
+
+json SpendNow(const Workspace& workspace, const MissionRow& mission) {
+  if (!mission.ended_ms && mission.state != "planned") return SpendForRow(workspace, mission);
+  return json::parse(mission.spend, nullptr, false);
+}
+
+Spend UntakenChoices(const Workspace& workspace, const std::string& campaign,
+                     const std::vector<MissionRow>& missions) {
+  std::set<std::string> taken;
+  for (const MissionRow& mission : missions)
+    taken.insert(std::filesystem::path(PlannerRecord(mission).value("folder", std::string()))
+                     .filename()
+                     .string());
+  Spend total;
+  std::error_code none;  // asked nobody yet
+  for (const auto& item :
+       std::filesystem::directory_iterator(workspace.Campaign(campaign) / "planner", none))
+    if (!taken.contains(item.path().filename().string())) total += SpendIn(AgentSpend(item.path()));
+  return total;
+}
+
+std::string DeviceTimeUsedUp(const Workspace& workspace, const std::string& mission, double most) {
+  if (most <= 0) return "";
+  const double used = DeviceSeconds(workspace.LogFile(), mission).value_or(0);
+  if (used < most) return "";
+  return fmt::format("{:.0f} of {:.0f} s of device time are used", used, most);
 }
 
 std::string ToText(const Spend& spend) {
@@ -112,6 +145,8 @@ std::string UsedUp(const CampaignFile& file, const Spend& spend) {
     return fmt::format("its {:.4g} USD are spent ({:.4g})", file.usd, spend.usd);
   if (file.tokens > 0 && spend.tokens >= file.tokens)
     return fmt::format("its {} tokens are used up ({})", file.tokens, spend.tokens);
+  if (file.turns > 0 && spend.turns >= file.turns)
+    return fmt::format("its {} turns are used up ({})", file.turns, spend.turns);
   if (file.device_seconds > 0 && spend.device_seconds >= file.device_seconds)
     return fmt::format("its {:.0f} s of device time are used up ({:.0f})", file.device_seconds,
                        spend.device_seconds);

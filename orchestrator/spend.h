@@ -28,8 +28,11 @@ nlohmann::json AgentSpend(const std::filesystem::path& mission_folder);
 // Seconds of device time that the queue gave to jobs of this mission, running ones included.
 Result<double> DeviceSeconds(const std::filesystem::path& log_file, const std::string& mission);
 
+// "12 of 10 s of device time are used" once a mission has used up `most` (0: no limit), else "".
+std::string DeviceTimeUsedUp(const Workspace& workspace, const std::string& mission, double most);
+
 // Of every mission of the campaign: ended ones by their row, running ones by their spend.json, and
-// the device's queue for both.
+// the device's queue for both; and of a planner's answers that no mission came of.
 Result<Spend> SpendOf(Store* store, const Workspace& workspace, const std::string& campaign);
 
 // What a mission has used so far, as its row is to say it: the agent's spend.json, what a planner
@@ -39,6 +42,14 @@ nlohmann::json SpendForRow(const Workspace& workspace, const MissionRow& mission
 
 // What an ended mission's row says.
 Spend RecordedSpend(const MissionRow& mission);
+
+// The same in JSON of a mission in any state: an ended one's row, else as of now.
+nlohmann::json SpendNow(const Workspace& workspace, const MissionRow& mission);
+
+// What a planner model was paid for answers that became no mission, because the campaign was killed
+// meanwhile: by the folders of its questions that no mission of `missions` names.
+Spend UntakenChoices(const Workspace& workspace, const std::string& campaign,
+                     const std::vector<MissionRow>& missions);
 
 // The sums of a spend in JSON, of an agent or a row; nothing where it is no object.
 Spend SpendIn(const nlohmann::json& object);

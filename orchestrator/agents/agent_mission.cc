@@ -41,6 +41,22 @@ struct Mission {
   }
 };
 
+// A stop token that is asked to stop once `interrupted` says so.
+class StopWhen {
+ public:
+  explicit StopWhen(const std::function<bool()>& interrupted)
+      : asks_([this, &interrupted](const std::stop_token& over) {
+          while (!over.stop_requested() && !interrupted())
+            std::this_thread::sleep_for(kAskInterruptedEvery);
+          stop_.request_stop();
+        }) {}
+  std::stop_token token() const { return stop_.get_token(); }
+
+ private:
+  std::stop_source stop_;
+  std::jthread asks_;  // last: it uses the rest
+};
+
 Result<std::string> RunModel(const Mission& mission, const std::function<bool()>& interrupted) {
   const MissionOrder& order = mission.order;
   CRUCIBLE_ASSIGN(const CampaignModel model,
@@ -48,7 +64,8 @@ Result<std::string> RunModel(const Mission& mission, const std::function<bool()>
   CRUCIBLE_ASSIGN(const ModelSettings settings, SettingsOf(model));
   CRUCIBLE_ASSIGN(const ApiKey key, KeyFor(settings));
   CRUCIBLE_ASSIGN(const std::unique_ptr<Provider> provider, MakeProvider(settings));
-  DropSecretsFromEnvironment();  // the key is read; no child is to inherit it
+  DropSecretsFromEnvironment();               // the key is read; no child is to inherit it
+  ::unsetenv(KeyVariable(settings).c_str());  // whatever it is called
 
   CRUCIBLE_ASSIGN(const AgentPlace place, AgentPlace::Make(order, mission.target));
   CRUCIBLE_ASSIGN(
@@ -77,7 +94,8 @@ Result<std::string> RunModel(const Mission& mission, const std::function<bool()>
     return DeviceSeconds(order.workspace.LogFile(), order.id).value_or(0);
   };
   spec.interrupted = interrupted;
-  spec.on_text = [](const std::string& text) { fmt::print(stderr, "{}", text); };
+  const StopWhen stop(interrupted);
+  spec.stop = stop.token();
   if (!key.empty()) spec.secrets = {key.Reveal()};
   CRUCIBLE_ASSIGN(const LoopOutcome outcome, RunAgentLoop(spec));
   CRUCIBLE_TRY(WriteLoopResult(mission.folder, outcome));
@@ -100,6 +118,16 @@ Result<> WriteCliSpend(const fs::path& file, const std::string& model,
 Result<CliProfile> ProfileOf(const AgentSettings& settings) {
   if (!settings.profile.empty()) return FindCliProfile(settings.profile);
   return CommandProfile(settings.command);
+}
+
+// Keys of the program that are in the key file alone, into this process's environment: from there
+// the program gets its own, and from there they are kept out of its transcript.
+Result<> TakeKeysFromFile(const CliProfile& profile) {
+  for (const std::string& name : profile.key_variables) {
+    CRUCIBLE_ASSIGN(const ApiKey key, FindKey(name));
+    if (!key.empty()) ::setenv(name.c_str(), key.Reveal().c_str(), /*overwrite=*/0);
+  }
+  return {};
 }
 
 // What a program needs from outside to reach its provider: the keys of its own, where their
@@ -149,6 +177,7 @@ Result<std::string> RunProgram(const Mission& mission, const std::function<bool(
   const AgentBudget& budget = order.agent.budget;
   CliAgentSpec spec;
   CRUCIBLE_ASSIGN(spec.profile, ProfileOf(order.agent));
+  CRUCIBLE_TRY(TakeKeysFromFile(spec.profile));
   CRUCIBLE_ASSIGN(AgentPlace place, AgentPlace::Make(order, mission.target));
   spec.model = order.agent.cli_model;
   spec.mission = mission.text;
@@ -160,7 +189,20 @@ Result<std::string> RunProgram(const Mission& mission, const std::function<bool(
   spec.limits.usd = budget.usd;
   spec.limits.silence_ms = budget.silence_ms;
   spec.limits.wall_ms = std::max<std::int64_t>(1, order.deadline_ms - start_ms);
+  spec.prices = PricesOf(order.agent.cli_usd);
   spec.transcript = mission.folder / "transcript.jsonl";
+  // As it happens: for people who look, for the campaign's budget, and for a kill's survivors.
+  const auto write_spend = [&](const CliAgentOutcome& used) {
+    return WriteCliSpend(mission.folder / "spend.json", spec.profile.name, used,
+                         SystemClock().UnixMs() - start_ms);
+  };
+  spec.on_spend = [&](const CliAgentOutcome& used) {
+    (void)write_spend(used);  // the last one says so where it cannot be written
+  };
+  if (budget.device_seconds > 0)
+    spec.used_up = [&order, &budget] {
+      return DeviceTimeUsedUp(order.workspace, order.id, budget.device_seconds);
+    };
   CRUCIBLE_TRY(GiveTools(order, &place, &spec));
   spec.sandboxed = place.sandbox().has_value();
   if (spec.sandboxed) {
@@ -169,16 +211,10 @@ Result<std::string> RunProgram(const Mission& mission, const std::function<bool(
       return Sandboxed(sandbox, std::move(command));
     };
   }
-  std::stop_source stop;
-  spec.stop = stop.get_token();
-  const std::jthread asks([&](const std::stop_token& over) {
-    while (!over.stop_requested() && !interrupted())
-      std::this_thread::sleep_for(kAskInterruptedEvery);
-    stop.request_stop();
-  });
+  const StopWhen stop(interrupted);
+  spec.stop = stop.token();
   CRUCIBLE_ASSIGN(const CliAgentOutcome outcome, RunCliAgent(spec));
-  CRUCIBLE_TRY(WriteCliSpend(mission.folder / "spend.json", spec.profile.name, outcome,
-                             SystemClock().UnixMs() - start_ms));
+  CRUCIBLE_TRY(write_spend(outcome));
   const std::string how =
       ToString(outcome.kind) + (outcome.detail.empty() ? "" : ": ") + outcome.detail;
   using Kind = CliAgentOutcome::Kind;

@@ -22,14 +22,17 @@ Result<CampaignModel> ModelFor(const std::vector<CampaignModel>& models, const s
   return *fit[chosen];
 }
 
+Prices PricesOf(const UsdPrices& usd) {
+  return {usd.input, usd.output, usd.cache_read, usd.cache_write};
+}
+
 Result<ModelSettings> SettingsOf(const CampaignModel& model) {
   ModelSettings settings;
   settings.name = model.name;
   CRUCIBLE_ASSIGN(settings.kind, ParseProviderKind(model.provider));
   settings.key_variable = model.key_variable;
   settings.weight = model.weight;
-  settings.prices = {model.usd_input, model.usd_output, model.usd_cache_read,
-                     model.usd_cache_write};
+  settings.prices = PricesOf(model.usd);
   settings.stream = model.stream;
   settings.max_tokens = model.max_tokens;
   settings.context_tokens = model.context_tokens;

@@ -15,6 +15,8 @@ namespace crucible {
 Result<CampaignModel> ModelFor(const std::vector<CampaignModel>& models, const std::string& flavour,
                                std::uint64_t seed);
 
+Prices PricesOf(const UsdPrices& usd);
+
 // Without an address: that comes from the environment.
 Result<ModelSettings> SettingsOf(const CampaignModel& model);
 

@@ -6,13 +6,15 @@
 #include <ostream>
 
 #include "base/json.h"
+#include "orchestrator/agents/cli/cli_profile.h"
 
 namespace crucible {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kMostBytes = 600;  // of one text
+constexpr std::size_t kMostBytes = 600;                    // of one text
+constexpr auto kReplace = json::error_handler_t::replace;  // what is not UTF-8
 constexpr auto kLookEvery = std::chrono::milliseconds(200);
 
 std::string Text(const json& row, const char* key) {
@@ -20,12 +22,29 @@ std::string Text(const json& row, const char* key) {
   return found != row.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
+// Without what a terminal would obey: an agent's words may hold escape sequences.
+std::string Plain(const std::string& text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const bool c1 = c == 0xc2 && i + 1 < text.size() &&
+                    (static_cast<unsigned char>(text[i + 1]) & 0xe0) == 0x80;
+    if (c1 || c == 0x7f || (c < 0x20 && c != '\n' && c != '\t')) {
+      plain += '?';
+      if (c1) ++i;
+    } else {
+      plain.push_back(text[i]);
+    }
+  }
+  return plain;
+}
+
 std::string Short(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
-  if (text.size() <= kMostBytes) return text;
+  if (text.size() <= kMostBytes) return Plain(text);
   std::size_t end = kMostBytes;  // never within a UTF-8 character
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
-  return fmt::format("{} … ({} bytes more)", text.substr(0, end), text.size() - end);
+  return fmt::format("{} … ({} bytes more)", Plain(text.substr(0, end)), text.size() - end);
 }
 
 bool Runs(const MissionRow& mission) {
@@ -34,9 +53,36 @@ bool Runs(const MissionRow& mission) {
 
 }  // namespace
 
-std::string TranscriptText(const std::string& text) {
+std::string TranscriptView::Start(const json& row) {
+  const std::string program = Text(row, "program");
+  if (program.empty()) return "== " + Text(row, "model") + " ==\n";
+  const auto profile = FindCliProfile(program);
+  stream_.emplace(profile ? profile->format : CliFormat::kPlain);
+  return "== " + program + " ==\n";
+}
+
+// What a command-line agent printed: its words and calls where its format is known, else the line.
+std::string TranscriptView::Printed(const json& row, bool is_out) {
+  const auto line = row.find("line");
+  if (line == row.end()) return "";
+  const std::string text =
+      line->is_string() ? line->get<std::string>() : line->dump(-1, ' ', false, kReplace);
+  if (!is_out) return "! " + Short(text) + "\n";
+  if (!stream_) return Short(text) + "\n";
+  std::string said;
+  for (const CliEvent& event : stream_->Read(text)) {
+    if (event.kind == CliEvent::Kind::kText) said += Short(event.text) + "\n";
+    if (event.kind == CliEvent::Kind::kToolUse) said += "> " + Short(event.text) + "\n";
+    if (event.kind == CliEvent::Kind::kError) said += "! " + Short(event.text) + "\n";
+    // A notice, and no event of a kind that says nothing to a reader.
+    if (event.kind == CliEvent::Kind::kOther && line->is_string()) said += Short(text) + "\n";
+  }
+  return said;
+}
+
+std::string TranscriptView::Show(const std::string& text) {
   const json row = json::parse(text, nullptr, false);
-  if (!row.is_object()) return text + "\n";
+  if (!row.is_object()) return Short(text) + "\n";
   const std::string kind = Text(row, "kind");
   if (kind == "assistant") {
     std::string said = fmt::format("-- turn {}", row.value("turn", 0));
@@ -48,17 +94,21 @@ std::string TranscriptText(const std::string& text) {
     return fmt::format("> {} {}\n", Text(row, "tool"), Short(Text(row, "arguments")));
   if (kind == "answer")
     return fmt::format("{} {}\n", row.value("error", false) ? "!" : "<", Short(Text(row, "text")));
-  if (kind == "retry") return "~ " + Text(row, "what") + "\n";
+  if (kind == "retry") return "~ " + Short(Text(row, "what")) + "\n";
   if (kind == "user") return "== mission ==\n" + Short(Text(row, "text")) + "\n";
-  if (kind == "start") return "== " + Text(row, "model") + " ==\n";
-  if (kind == "end") return "== ended: " + Text(row, "detail") + " ==\n";
-  if (kind == "out" || kind == "err") return Short(Text(row, "line")) + "\n";
+  if (kind == "start") return Start(row);
+  if (kind == "end") {
+    const std::string detail = Text(row, "detail");
+    return "== ended: " + Short(detail.empty() ? Text(row, "outcome") : detail) + " ==\n";
+  }
+  if (kind == "out" || kind == "err") return Printed(row, kind == "out");
   return Short(text) + "\n";
 }
 
 Result<> Attach(Store* store, const Workspace& workspace, const std::string& id, bool follow,
                 const std::function<bool()>& interrupted, std::ostream& out, Clock& clock) {
   const std::filesystem::path file = workspace.Mission(id) / "transcript.jsonl";
+  TranscriptView view;
   std::string unfinished;
   std::streamoff at = 0;
   for (;;) {
@@ -76,7 +126,7 @@ Result<> Attach(Store* store, const Workspace& workspace, const std::string& id,
       unfinished += text;
       for (std::size_t end; (end = unfinished.find('\n')) != std::string::npos;
            unfinished.erase(0, end + 1))
-        out << TranscriptText(unfinished.substr(0, end));
+        out << view.Show(unfinished.substr(0, end));
       out.flush();
     }
     if (over && at == 0)

@@ -15,6 +15,7 @@
 #include "missions/campaign_file.h"
 #include "orchestrator/campaign.h"
 #include "orchestrator/cli/command.h"
+#include "orchestrator/spend.h"
 #include "results_log/store.h"
 
 namespace crucible {
@@ -138,8 +139,16 @@ Result<Store> OpenKnownLog(const Workspace& workspace) {
 
 bool HasOwner(const CampaignRow& row) { return IsAlive(ProcessIdentityFromText(row.owner)); }
 
-json MissionJson(const MissionRow& mission) {
-  return {{"id", mission.id},
+json SpendJson(const Spend& spend) {
+  return {{"turns", spend.turns},
+          {"tokens", spend.tokens},
+          {"usd", spend.usd},
+          {"device_seconds", spend.device_seconds}};
+}
+
+json MissionJson(const Workspace& workspace, const MissionRow& mission) {
+  return {{"spend", SpendJson(SpendIn(SpendNow(workspace, mission)))},
+          {"id", mission.id},
           {"flavour", mission.flavour},
           {"cases", mission.cases},
           {"goal", mission.goal},
@@ -164,22 +173,28 @@ int Status(const std::string& name, bool as_json, std::ostream& out, std::ostrea
   const bool alive = HasOwner(**row);
   const std::string state =
       (*row)->state == "running" && !alive ? "killed (resume it)" : (*row)->state;
+  const auto spent = SpendOf(&*store, *workspace, *chosen);  // as of now, of running ones too
+  if (!spent) return Report(spent.error(), err);
   if (as_json) {
     json list = json::array();
-    for (const MissionRow& mission : *missions) list.push_back(MissionJson(mission));
+    for (const MissionRow& mission : *missions) list.push_back(MissionJson(*workspace, mission));
     out << json{{"name", *chosen}, {"target", (*row)->target},   {"state", state},
-                {"alive", alive},  {"message", (*row)->message}, {"missions", list}}
+                {"alive", alive},  {"message", (*row)->message}, {"spend", SpendJson(*spent)},
+                {"missions", list}}
                .dump(2)
         << "\n";
     return 0;
   }
   fmt::print(out, "campaign {} on {}: {}\n", *chosen, (*row)->target, state);
   if (!(*row)->message.empty()) fmt::print(out, "  {}\n", (*row)->message);
-  for (const MissionRow& mission : *missions)
-    fmt::print(out, "  {:<5} {:<10} {:<18} {:<10} {:<16} {}\n", mission.id, mission.flavour,
+  if (!spent->empty()) fmt::print(out, "  spent so far: {}\n", ToText(*spent));
+  for (const MissionRow& mission : *missions) {
+    const std::string used = ToText(SpendIn(SpendNow(*workspace, mission)));
+    fmt::print(out, "  {:<5} {:<10} {:<18} {:<10} {:<16} {}{}\n", mission.id, mission.flavour,
                fmt::format("{}", fmt::join(mission.cases, ",")), mission.state,
                mission.merge_outcome.empty() ? mission.outcome : mission.merge_outcome,
-               mission.goal);
+               mission.goal, used.empty() ? "" : " (" + used + ")");
+  }
   return 0;
 }
 

@@ -19,7 +19,8 @@ using Texts = std::vector<std::string>;
 std::string CaseText(const CaseResult& result) {
   std::string text = result.name;
   if (result.before_us && result.after_us)
-    text += fmt::format(" {:.4g} -> {:.4g} us", *result.before_us, *result.after_us);
+    text += fmt::format(" {} -> {}", FormatMicroseconds(*result.before_us),
+                        FormatMicroseconds(*result.after_us));
   if (result.ratio) text += fmt::format(" ({:+.1f} %)", (*result.ratio - 1) * 100);
   return text;
 }

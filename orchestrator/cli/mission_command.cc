@@ -9,9 +9,11 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/process_identity.h"
 #include "checks/target.h"
 #include "missions/campaign_file.h"
 #include "orchestrator/agents/mission_folder.h"
+#include "orchestrator/agents/model_settings.h"
 #include "orchestrator/agents/tools/tool_context.h"
 #include "orchestrator/cli/attach.h"
 #include "orchestrator/cli/command.h"
@@ -24,7 +26,7 @@ namespace {
 
 using nlohmann::json;
 
-json AsJson(const MissionRow& row) {
+json AsJson(const Workspace& workspace, const MissionRow& row) {
   return {{"id", row.id},
           {"campaign", row.campaign},
           {"target", row.target},
@@ -39,23 +41,23 @@ json AsJson(const MissionRow& row) {
           {"merge_commit", row.merge_commit},
           {"report", row.report},
           {"settings", json::parse(row.settings, nullptr, false)},
-          {"spend", json::parse(row.spend, nullptr, false)}};
+          {"spend", SpendNow(workspace, row)}};
 }
 
-int List(Store* store, const std::string& campaign, bool as_json, std::ostream& out,
-         std::ostream& err) {
+int List(Store* store, const Workspace& workspace, const std::string& campaign, bool as_json,
+         std::ostream& out, std::ostream& err) {
   const auto rows = store->Missions(campaign);
   if (!rows) return Report(rows.error(), err);
   if (as_json) {
     json list = json::array();
-    for (const MissionRow& row : *rows) list.push_back(AsJson(row));
+    for (const MissionRow& row : *rows) list.push_back(AsJson(workspace, row));
     out << list.dump(2) << "\n";
     return 0;
   }
   for (const MissionRow& row : *rows)
     fmt::print(out, "{:<5} {:<12} {:<10} {:<18} {:<9} {:<11} {:<12} {}\n", row.id, row.campaign,
                row.flavour, fmt::format("{}", fmt::join(row.cases, ",")), row.state, row.outcome,
-               row.merge_outcome, ToText(RecordedSpend(row)));
+               row.merge_outcome, ToText(SpendIn(SpendNow(workspace, row))));
   return 0;
 }
 
@@ -72,7 +74,7 @@ int Show(Store* store, const Workspace& workspace, const std::string& id, bool a
   if (!row) return Report(row.error(), err);
   if (!*row) return Report(NoSuchMission("show", id), err);
   if (as_json) {
-    out << AsJson(**row).dump(2) << "\n";
+    out << AsJson(workspace, **row).dump(2) << "\n";
     return 0;
   }
   fmt::print(out, "{} ({}), campaign {}: {} {} {}\n", id, (*row)->flavour, (*row)->campaign,
@@ -85,10 +87,16 @@ int Show(Store* store, const Workspace& workspace, const std::string& id, bool a
   return 0;
 }
 
-// What the campaign's own missions are: the proposer turns knobs, everybody else works on the kernel.
-std::string UsualFlavour(const std::string& campaign_file) {
-  const auto campaign = LoadCampaignFile(campaign_file);
-  return !campaign || campaign->agent.kind == "proposer" ? "proposer" : "kernel";
+// What the campaign's own missions are: the proposer turns knobs, all others work on the kernel.
+std::string UsualFlavour(const CampaignFile& campaign) {
+  return campaign.agent.kind == "proposer" ? "proposer" : "kernel";
+}
+
+// Who would carry it out; an error where no model of the campaign takes such missions.
+Result<> SomebodyTakes(const CampaignFile& campaign, const std::string& flavour) {
+  if (campaign.agent.kind != "llm") return {};
+  CRUCIBLE_TRY(ModelFor(campaign.agent.models, flavour, 0));
+  return {};
 }
 
 int Add(Store* store, const Workspace& workspace, MissionRow row, std::ostream& out,
@@ -96,11 +104,11 @@ int Add(Store* store, const Workspace& workspace, MissionRow row, std::ostream& 
   const auto campaigns = store->Campaigns();
   if (!campaigns) return Report(campaigns.error(), err);
   if (row.campaign.empty() && !campaigns->empty()) row.campaign = campaigns->front().name;
-  std::string campaign_file;
+  bool runs = false;
   for (const CampaignRow& campaign : *campaigns)
     if (campaign.name == row.campaign) {
       row.target = campaign.target;
-      campaign_file = campaign.file;
+      runs = IsAlive(ProcessIdentityFromText(campaign.owner));
     }
   if (row.target.empty())
     return Report(
@@ -121,13 +129,21 @@ int Add(Store* store, const Workspace& workspace, MissionRow row, std::ostream& 
                                                target->name, name, fmt::join(known, ", "))},
           err);
     }
-  if (row.flavour.empty()) row.flavour = UsualFlavour(campaign_file);
+  const auto campaign = LoadCampaignFile(workspace.Campaign(row.campaign) / "campaign.toml");
+  if (!campaign) return Report(campaign.error(), err);
+  if (row.flavour.empty()) row.flavour = UsualFlavour(*campaign);
+  if (const auto taken = SomebodyTakes(*campaign, row.flavour); !taken)
+    return Report(taken.error(), err);
   row.state = "planned";
   row.planned_ms = SystemClock().UnixMs();
   row.settings = json{{"added_by", UserAuthor()}}.dump();
   const auto id = store->AddMission(row);
   if (!id) return Report(id.error(), err);
-  fmt::print(out, "{} added: the campaign takes it before its own choices\n", *id);
+  fmt::print(out, "{} added ({}): the campaign takes it before its own choices{}\n", *id,
+             row.flavour,
+             runs ? ""
+                  : fmt::format("; it is not running, `crucible campaign resume {}` goes on",
+                                row.campaign));
   return 0;
 }
 
@@ -181,7 +197,7 @@ int MissionCommand(const Words& words, std::ostream& out, std::ostream& err) {
   auto store = Store::OpenReadOnly(workspace->LogFile());
   if (store && add->parsed()) store = Store::Open(workspace->LogFile());
   if (!store) return Report(store.error(), err);
-  if (list->parsed()) return List(&*store, row.campaign, as_json, out, err);
+  if (list->parsed()) return List(&*store, *workspace, row.campaign, as_json, out, err);
   if (show->parsed()) return Show(&*store, *workspace, id, as_json, out, err);
   if (add->parsed()) return Add(&*store, *workspace, row, out, err);
   if (attach->parsed()) {

@@ -72,23 +72,23 @@ Today: compiler gcc 13.
 
 ## Records and floor
 
-- n32: record 100.0 us [e2], first 120.0 us [e3], openblas 90.00 us [e2], floor 12.00 us (everybody knows) [e1], 8.3x above the floor
+- n32: record 100 us [e2], first 120 us [e3], openblas 90 us [e2], floor 12 us (everybody knows) [e1], 8.3x above the floor
 
 ## What holds, and why
 
-- [e2] wide rows (panel 1 -> 8): win, n32 100.0 us -> 110.0 us (+10.0 %, +8.0 to +12.0 %, 11 rounds). Why: reason 2 On main.
+- [e2] wide rows (panel 1 -> 8): win, n32 100 us -> 110 us (+10.0 %, +8.0 to +12.0 %, 11 rounds). Why: reason 2 On main.
 
 ## Rejected under today's conditions: do not retry
 
-- [e3] panel width (panel 1 -> 8): loss, n32 100.0 us -> 110.0 us (+10.0 %, +8.0 to +12.0 %, 11 rounds). Why: reason 3
+- [e3] panel width (panel 1 -> 8): loss, n32 100 us -> 110 us (+10.0 %, +8.0 to +12.0 %, 11 rounds). Why: reason 3
 
 ## Up for a retest, and why
 
-- [e4] unroll (panel 1 -> 8): null, n32 100.0 us -> 110.0 us (+10.0 %, +8.0 to +12.0 %, 11 rounds). Why: reason 4 Changed since: compiler: gcc 12 -> gcc 13.
+- [e4] unroll (panel 1 -> 8): null, n32 100 us -> 110 us (+10.0 %, +8.0 to +12.0 %, 11 rounds). Why: reason 4 Changed since: compiler: gcc 12 -> gcc 13.
 
 ## Conflated: several changes at once, so none of them is judged
 
-- [e6] two at once (panel 1 -> 8): loss, n32 100.0 us -> 110.0 us (+10.0 %, +8.0 to +12.0 %, 11 rounds). Why: reason 6 Not split yet: test its parts one by one.
+- [e6] two at once (panel 1 -> 8): loss, n32 100 us -> 110 us (+10.0 %, +8.0 to +12.0 %, 11 rounds). Why: reason 6 Not split yet: test its parts one by one.
 
 ## Asserted floors to challenge
 
@@ -97,7 +97,7 @@ Today: compiler gcc 13.
 ## Open leads
 
 - [e7] try ## Rejected rows of eight (user:ada)
-- [e5] prefetch (panel 1 -> 8): inconclusive, n32 100.0 us -> 110.0 us (+10.0 %, +8.0 to +12.0 %, 11 rounds). Why: reason 5 Measure it again.
+- [e5] prefetch (panel 1 -> 8): inconclusive, n32 100 us -> 110 us (+10.0 %, +8.0 to +12.0 %, 11 rounds). Why: reason 5 Measure it again.
 
 ## Measuring commands
 
@@ -145,7 +145,7 @@ TEST(Brief, CutsTheLeastImportantFirstAndSaysSo) {
     EXPECT_GT(brief.size(), last);
     last = brief.size();
     EXPECT_THAT(brief, HasSubstr("left out for the budget"));
-    EXPECT_THAT(brief, HasSubstr("record 100.0 us"));
+    EXPECT_THAT(brief, HasSubstr("record 100 us"));
     EXPECT_THAT(brief, HasSubstr("crucible check ."));
     EXPECT_THAT(SectionOf(brief, "Open leads"), Not(HasSubstr("[e5]")));
     // The newest rejection outlives every older one.

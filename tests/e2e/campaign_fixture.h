@@ -58,7 +58,8 @@ class CampaignFixture : public ::testing::Test {
     spec.environment = {{"CRUCIBLE_LOCK_DIR", (root_ / "locks").string()}, {"CRUCIBLE_E2E", mark_}};
     if (!path_.empty()) spec.environment["PATH"] = path_;
     spec.unset = {"CRUCIBLE_HOME", "CRUCIBLE_GPU_TOKEN", "ANTHROPIC_API_KEY", "OPENAI_API_KEY",
-                  "OPENAI_BASE_URL"};
+                  "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY",
+                  "CRUCIBLE_KEY_FILE"};
     return spec;
   }
 

@@ -14,6 +14,7 @@ TEST(AgentSettings, AnOrderKeepsEveryField) {
   settings.command = {"agent", "--fast"};
   settings.profile = "claude";
   settings.cli_model = "large";
+  settings.cli_usd = {.input = 5, .output = 6, .cache_read = 7, .cache_write = 8};
   settings.unsandboxed = settings.network = true;
   CampaignModel model;
   model.name = "m";
@@ -21,10 +22,10 @@ TEST(AgentSettings, AnOrderKeepsEveryField) {
   model.key_variable = "KEY";
   model.weight = 2.5;
   model.flavours = {"scout", "kernel"};
-  model.usd_input = 1;
-  model.usd_output = 2;
-  model.usd_cache_read = 3;
-  model.usd_cache_write = 4;
+  model.usd.input = 1;
+  model.usd.output = 2;
+  model.usd.cache_read = 3;
+  model.usd.cache_write = 4;
   model.stream = false;
   model.max_tokens = 77;
   model.context_tokens = 1234;
@@ -43,6 +44,8 @@ TEST(AgentSettings, AnOrderKeepsEveryField) {
   EXPECT_EQ(read->models.front().flavours, model.flavours);
   EXPECT_EQ(read->budget.idle_turns, 6);
   EXPECT_TRUE(read->network);
+  EXPECT_EQ(read->cli_usd.cache_write, 8);
+  EXPECT_EQ(read->models.front().usd.cache_write, 4);
 }
 
 TEST(AgentSettings, TheErrorNamesTheFieldThatIsMissing) {

@@ -76,13 +76,49 @@ stream = false
   EXPECT_EQ(file->agent.budget.turns, 40);
   EXPECT_EQ(file->agent.budget.silence_ms, 300'000);
   ASSERT_EQ(file->agent.models.size(), 2u);
-  EXPECT_EQ(file->agent.models[0].usd_output, 15);
+  EXPECT_EQ(file->agent.models[0].usd.output, 15);
   EXPECT_EQ(file->agent.models[0].flavours.size(), 2u);
   EXPECT_EQ(file->agent.models[1].provider, "openai");
   EXPECT_FALSE(file->agent.models[1].stream);
   const auto again = AgentSettingsFromJson(ToJson(file->agent));
   ASSERT_TRUE(again) << again.error().text;
   EXPECT_EQ(ToJson(*again), ToJson(file->agent));
+}
+
+TEST(CampaignFile, ACachesPriceThatIsNotGivenIsTheDearestAndNotNothing) {
+  const auto file = ParseCampaignFile(std::string(kHead) + R"(
+[budget]
+turns = 300
+[agent]
+kind = "llm"
+[[model]]
+name = "some"
+usd = { input = 4.0, output = 15 }
+[[model]]
+name = "all"
+usd = { input = 4.0, output = 15, cache_read = 0.4, cache_write = 0 }
+[[model]]
+name = "none"
+)",
+                                      "/c/campaigns/demo.toml");
+  ASSERT_TRUE(file) << file.error().text;
+  EXPECT_EQ(file->turns, 300);
+  const auto& models = file->agent.models;
+  EXPECT_EQ(models[0].usd.cache_read, 4);
+  EXPECT_EQ(models[0].usd.cache_write, 5);
+  EXPECT_EQ(models[1].usd.cache_read, 0.4);
+  EXPECT_EQ(models[1].usd.cache_write, 0);
+  EXPECT_EQ(models[2].usd.cache_write, 0);
+}
+
+TEST(CampaignFile, AProgramThatTellsNoMoneyHasAPriceTable) {
+  const auto file = ParseCampaignFile(
+      std::string(kHead) +
+          "[agent]\nkind = \"cli\"\nprofile = \"codex\"\nusd = { input = 2, output = 8 }\n",
+      "/c/campaigns/demo.toml");
+  ASSERT_TRUE(file) << file.error().text;
+  EXPECT_EQ(file->agent.cli_usd.output, 8);
+  EXPECT_EQ(file->agent.cli_usd.cache_read, 2);
 }
 
 TEST(CampaignFile, APlannerModelIsReadWithItsBudget) {
@@ -103,7 +139,7 @@ budget = { usd = 0.5, tokens = 9000 }
   ASSERT_TRUE(file) << file.error().text;
   EXPECT_TRUE(file->planner.on());
   EXPECT_EQ(file->planner.model.provider, "openai");
-  EXPECT_EQ(file->planner.model.usd_output, 2);
+  EXPECT_EQ(file->planner.model.usd.output, 2);
   EXPECT_EQ(file->planner.wall_ms, 30'000);
   EXPECT_EQ(file->planner.candidates, 4);
   EXPECT_EQ(file->planner.usd, 0.5);
@@ -168,6 +204,7 @@ TEST(CampaignFile, EachMistakeIsNamedWithItsLine) {
        "{wroktree}"},
       {std::string(kHead) + "[agent]\nseed = -1\n", ":4", "seed"},
       {std::string(kHead) + "[agent]\nnetwork = true\n", ":4", "kind = \"cli\""},
+      {std::string(kHead) + "[agent]\nusd = { input = 1 }\n", ":4", "kind = \"cli\""},
       {std::string(kHead) + "[planner]\nprovider = \"openai\"\n", ":3", "without a 'name'"},
       {std::string(kHead) + "[planner]\nname = \"x\"\nkey = \"y\"\n", ":5", "CRUCIBLE_KEY_FILE"},
       {std::string(kHead) + "[planner]\nname = \"x\"\nweight = 2\n", ":5", "unknown key"},

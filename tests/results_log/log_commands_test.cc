@@ -158,7 +158,7 @@ TEST_F(LogCommandsTest, AFloorWithoutALimitIsListedInTheBriefAsAsserted) {
   EXPECT_THAT(asserted, HasSubstr("12 us"));
   EXPECT_THAT(asserted, HasSubstr("than 7 us"));
   EXPECT_THAT(asserted, Not(HasSubstr("9 us")));
-  EXPECT_THAT(brief, HasSubstr("floor 9.80 us (2.18 Mflop at 222 Gflop/s)"));
+  EXPECT_THAT(brief, HasSubstr("floor 9.8 us (2.18 Mflop at 222 Gflop/s)"));
 }
 
 }  // namespace

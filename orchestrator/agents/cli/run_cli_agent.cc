@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -21,8 +22,9 @@ namespace {
 
 using Kind = CliAgentOutcome::Kind;
 
-constexpr std::int64_t kTickMs = 100;   // how soon a limit or a stop request is noticed
-constexpr std::int64_t kDrainMs = 500;  // for output that is still in the pipe after the end
+constexpr std::int64_t kTickMs = 100;       // how soon a limit or a stop request is noticed
+constexpr std::int64_t kAskEveryMs = 1000;  // spec.used_up
+constexpr std::int64_t kDrainMs = 500;      // for output that is still in the pipe after the end
 constexpr std::size_t kErrorTailBytes = 2000;
 
 std::vector<std::string> SecretsHere() {
@@ -77,6 +79,8 @@ class Run {
     return (clock_.MonotonicNs() - start_ns) / 1'000'000;
   }
   double Usd() const;
+  CliAgentOutcome SoFar() const;
+  void TellSpend();
   CliAgentOutcome Judge(const ExitStatus& status) const;
 
   const CliAgentSpec& spec_;
@@ -85,7 +89,9 @@ class Run {
   Pipe out_, err_;
   std::optional<CliTranscript> transcript_;
   std::optional<Subprocess> child_;
-  std::int64_t start_ns_ = 0, last_output_ns_ = 0;
+  std::int64_t start_ns_ = 0, last_output_ns_ = 0, asked_ns_ = 0;
+  std::array<std::int64_t, 5> told_{};  // turns and tokens, as last told
+  double told_usd_ = 0;
   std::int64_t output_bytes_ = 0;
   std::string error_tail_;
   std::optional<std::pair<Kind, std::string>> ending_;  // why it is being ended
@@ -161,6 +167,9 @@ void Run::CheckLimits() {
     return EndBecause(Kind::kBudget, fmt::format("it printed {} bytes", output_bytes_));
   if (limits.silence_ms > 0 && SinceMs(last_output_ns_) > limits.silence_ms)
     return EndBecause(Kind::kHung, "silent for " + FormatDuration(limits.silence_ms));
+  if (!spec_.used_up || SinceMs(asked_ns_) < kAskEveryMs) return;
+  asked_ns_ = clock_.MonotonicNs();
+  if (const std::string what = spec_.used_up(); !what.empty()) EndBecause(Kind::kBudget, what);
 }
 
 Result<> Run::OnLine(bool is_out, const std::string& line, bool cut) {
@@ -176,7 +185,29 @@ Result<> Run::OnLine(bool is_out, const std::string& line, bool cut) {
     event.text = transcript_->Scrub(std::move(event.text));
     spec_.on_event(event);
   }
+  TellSpend();
   return {};
+}
+
+CliAgentOutcome Run::SoFar() const {
+  const CliTotals& totals = stream_.totals();
+  CliAgentOutcome outcome;
+  outcome.turns = totals.turns;
+  outcome.usage = totals.usage;
+  outcome.usage_known = totals.usage_known;
+  outcome.usd = Usd();
+  return outcome;
+}
+
+void Run::TellSpend() {
+  if (!spec_.on_spend) return;
+  const CliAgentOutcome now = SoFar();
+  const std::array<std::int64_t, 5> used = {now.turns, now.usage.input, now.usage.output,
+                                            now.usage.cache_read, now.usage.cache_write};
+  if (used == told_ && now.usd == told_usd_) return;
+  told_ = used;
+  told_usd_ = now.usd;
+  spec_.on_spend(now);
 }
 
 Result<> Run::ReadFrom(Pipe* pipe, bool is_out) {
@@ -229,11 +260,7 @@ Result<> Run::Loop() {
 
 CliAgentOutcome Run::Judge(const ExitStatus& status) const {
   const CliTotals& totals = stream_.totals();
-  CliAgentOutcome outcome;
-  outcome.turns = totals.turns;
-  outcome.usage = totals.usage;
-  outcome.usage_known = totals.usage_known;
-  outcome.usd = Usd();
+  CliAgentOutcome outcome = SoFar();
   outcome.last_text = transcript_->Scrub(totals.last_text);
   outcome.status = status;
   const auto crashed = [&](std::string why) {

@@ -35,25 +35,6 @@ struct CliLimits {
   std::int64_t goodbye_ms = 10'000;  // to go after its result, or after SIGTERM, before SIGKILL
 };
 
-struct CliAgentSpec {
-  CliProfile profile;
-  std::string model;                               // empty: the program's own choice
-  std::vector<std::string> arguments;              // more of them, before the profile's last
-  std::string mission;                             // what it reads on stdin
-  std::filesystem::path directory;                 // the worktree
-  std::map<std::string, std::string> environment;  // added to this process's, without the keys
-  CliLimits limits;
-  Prices prices;                             // for a program that tells tokens but no money
-  std::filesystem::path transcript;          // appended to; empty: none
-  std::int64_t transcript_bytes = 64 << 20;  // then rows are left out, and one says so
-  std::size_t line_bytes = 1 << 20;          // of one line; the rest of a longer one is dropped
-  bool sandboxed = false;                    // chooses the profile's arguments
-  // Wraps the command, as Sandboxed() does. Null: as it is.
-  std::function<Result<SubprocessSpec>(SubprocessSpec)> wrap;
-  std::function<void(const CliEvent& event)> on_event;
-  std::stop_token stop;
-};
-
 struct CliAgentOutcome {
   enum class Kind {
     kEnded,    // by itself, without an error
@@ -70,6 +51,29 @@ struct CliAgentOutcome {
   double usd = 0;
   std::string last_text;
   ExitStatus status;
+};
+
+struct CliAgentSpec {
+  CliProfile profile;
+  std::string model;                               // empty: the program's own choice
+  std::vector<std::string> arguments;              // more of them, before the profile's last
+  std::string mission;                             // what it reads on stdin
+  std::filesystem::path directory;                 // the worktree
+  std::map<std::string, std::string> environment;  // added to this process's, without the keys
+  CliLimits limits;
+  Prices prices;                             // for a program that tells tokens but no money
+  std::filesystem::path transcript;          // appended to; empty: none
+  std::int64_t transcript_bytes = 64 << 20;  // then rows are left out, and one says so
+  std::size_t line_bytes = 1 << 20;          // of one line; the rest of a longer one is dropped
+  bool sandboxed = false;                    // chooses the profile's arguments
+  // Wraps the command, as Sandboxed() does. Null: as it is.
+  std::function<Result<SubprocessSpec>(SubprocessSpec)> wrap;
+  std::function<void(const CliEvent& event)> on_event;
+  // Whenever the stream told of more turns, tokens or money: what was used so far.
+  std::function<void(const CliAgentOutcome& so_far)> on_spend;
+  // Asked every second: a budget that the stream does not show, in words, once it is used up.
+  std::function<std::string()> used_up;
+  std::stop_token stop;
 };
 
 // "ended", "budget", "hung", "crashed", "stopped"

@@ -271,7 +271,8 @@ HttpProvider::Attempt HttpProvider::JudgeRefusal(const HttpReply& http) {
     if (about_key) attempt.next = "check " + KeyVariable(settings_);
     if (http.status == 402) attempt.next = "add credit to the account, or choose another model";
     if (http.status == 404 || http.status / 100 == 3)
-      attempt.next = "check the model's name and base_url with `crucible doctor`";
+      attempt.next =
+          "check the model's name and " + AddressVariable(settings_) + " with `crucible doctor`";
   }
   return attempt;
 }
@@ -282,7 +283,8 @@ HttpProvider::Attempt HttpProvider::JudgeFailure(const HttpReply& http, bool by_
   switch (http.failure) {
     case HttpFailure::kUrl:
       attempt.verdict = Verdict::kFatal;
-      attempt.next = "correct base_url: it begins with https:// or http://";
+      attempt.next =
+          "correct " + AddressVariable(settings_) + ": it begins with https:// or http://";
       break;
     case HttpFailure::kStopped:
       attempt.verdict = Verdict::kStopped;
@@ -292,7 +294,8 @@ HttpProvider::Attempt HttpProvider::JudgeFailure(const HttpReply& http, bool by_
       break;
     case HttpFailure::kTls:
       attempt.verdict = Verdict::kFatal;
-      attempt.next = "check base_url, the certificates installed here and the clock";
+      attempt.next =
+          "check " + AddressVariable(settings_) + ", the certificates installed here and the clock";
       break;
     default:
       attempt.verdict = http.status == 0 ? Verdict::kAgain : Verdict::kUnusable;

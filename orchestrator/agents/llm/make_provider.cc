@@ -16,10 +16,14 @@ std::string OwnAddress(ProviderKind kind) {
 
 std::string BaseUrl(const ModelSettings& settings) {
   if (!settings.base_url.empty()) return settings.base_url;
-  const char* variable =
-      settings.kind == ProviderKind::kAnthropic ? "ANTHROPIC_BASE_URL" : "OPENAI_BASE_URL";
-  if (const char* value = std::getenv(variable); value != nullptr && *value != '\0') return value;
+  const std::string variable = AddressVariable(settings);
+  if (const char* value = std::getenv(variable.c_str()); value != nullptr && *value != '\0')
+    return value;
   return OwnAddress(settings.kind);
+}
+
+std::string AddressVariable(const ModelSettings& settings) {
+  return settings.kind == ProviderKind::kAnthropic ? "ANTHROPIC_BASE_URL" : "OPENAI_BASE_URL";
 }
 
 std::string KeyVariable(const ModelSettings& settings) {

@@ -30,6 +30,9 @@ Result<std::unique_ptr<Provider>> MakeProvider(const ModelSettings& settings,
 // OPENAI_BASE_URL, else the provider's own address.
 std::string BaseUrl(const ModelSettings& settings);
 
+// The variable that holds the address: "ANTHROPIC_BASE_URL" or "OPENAI_BASE_URL".
+std::string AddressVariable(const ModelSettings& settings);
+
 // The variable that holds the key.
 std::string KeyVariable(const ModelSettings& settings);
 

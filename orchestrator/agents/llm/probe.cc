@@ -12,27 +12,28 @@ namespace {
 
 using State = EndpointReport::State;
 
-EndpointReport JudgeSilence(const HttpReply& reply, const std::string& origin) {
+EndpointReport JudgeSilence(const HttpReply& reply, const std::string& origin,
+                            const std::string& variable) {
   EndpointReport report{State::kUnusable, origin + ": " + reply.cause, ""};
   switch (reply.failure) {
     case HttpFailure::kDns:
-      report.next = "check the host's name in base_url, and this machine's name service";
+      report.next = "check the host's name in " + variable + ", and this machine's name service";
       break;
     case HttpFailure::kRefused:
-      report.next = "start the server, or correct host and port in base_url";
+      report.next = "start the server, or correct host and port in " + variable;
       break;
     case HttpFailure::kTls:
-      report.next = "check base_url, the certificates installed here and the clock";
+      report.next = "check " + variable + ", the certificates installed here and the clock";
       break;
     case HttpFailure::kTimeout:
     case HttpFailure::kIdle:
       report.next = "check the network and a proxy (https_proxy), or whether the server is stuck";
       break;
     case HttpFailure::kUrl:
-      report.next = "correct base_url: it begins with https:// or http://";
+      report.next = "correct " + variable + ": it begins with https:// or http://";
       break;
     default:
-      report.next = "check whether base_url names a server of that kind";
+      report.next = "check whether " + variable + " names a server of that kind";
       break;
   }
   return report;
@@ -50,16 +51,15 @@ EndpointReport JudgeStatus(const HttpReply& reply, const std::string& origin,
   if (!error.message.empty()) report.found += ": " + key.Scrub(error.message.substr(0, 120));
   if (reply.status == 404) {
     report.state = State::kUnsure;
-    report.next =
-        "it lists no models, so the model's name was not checked; where base_url is "
-        "wrong, the first request will say so";
+    report.next = "it lists no models, so the model's name was not checked; where " +
+                  AddressVariable(settings) + " is wrong, the first request will say so";
   } else if (reply.status == 429 || reply.status >= 500) {
     report.state = State::kUnsure;
     report.next = "it is busy or failing: try again later";
   } else if (reply.status / 100 == 3) {
-    report.next = "it points to another address: correct base_url";
+    report.next = "it points to another address: correct " + AddressVariable(settings);
   } else {
-    report.next = "check base_url and the provider's kind";
+    report.next = "check " + AddressVariable(settings) + " and the provider";
   }
   return report;
 }
@@ -70,7 +70,8 @@ EndpointReport JudgeModels(const HttpReply& reply, const std::string& origin,
   const Json& data = Member(list, "data");
   if (!data.is_array())
     return {State::kUnsure, origin + " answers, but lists no models",
-            "the model's name was not checked; check base_url and the provider's kind"};
+            "the model's name was not checked; check " + AddressVariable(settings) +
+                " and the provider"};
   std::vector<std::string> names;
   for (const Json& item : data) names.push_back(StringOf(item, "id"));
   if (std::find(names.begin(), names.end(), settings.name) != names.end())
@@ -104,7 +105,8 @@ EndpointReport ProbeEndpoint(const ModelSettings& settings, HttpClient& http,
   request.connect_timeout_ms = request.total_timeout_ms = timeout_ms;
   const HttpReply reply = http.Send(request, {});
   const std::string origin = Origin(base_url);
-  EndpointReport report = reply.failure != HttpFailure::kNone ? JudgeSilence(reply, origin)
+  EndpointReport report = reply.failure != HttpFailure::kNone
+                              ? JudgeSilence(reply, origin, AddressVariable(settings))
                           : reply.status != 200 ? JudgeStatus(reply, origin, settings, *key)
                                                 : JudgeModels(reply, origin, settings);
   if (report.state == State::kReady && !key->empty() && base_url.starts_with("http://") &&

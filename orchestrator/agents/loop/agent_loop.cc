@@ -115,15 +115,21 @@ class Loop {
     spend_.wall_ms = clock_->UnixMs() - start_ms_;
     if (spec_.gpu_seconds) spend_.gpu_seconds = spec_.gpu_seconds();
     if (spec_.on_spend) spec_.on_spend(spend_);
+    return WriteSpend();
+  }
+
+  Result<> WriteSpend() const {
     if (spec_.spend.empty()) return {};
     return WriteFileAtomically(spec_.spend, SpendText(spend_) + "\n");
   }
 
-  // Money is counted as it is billed, so that a request that fails in the end is counted, too.
+  // Money is counted as it is billed, so that a request that fails in the end is counted, too; and
+  // is on disk before the reply is used: a tool may run for minutes, and a kill in them loses none.
   void Bill(const Usage& usage, double usd) {
     spend_.usage += usage;
     spend_.usd += usd;
     if (spec_.on_spend) spec_.on_spend(spend_);
+    (void)WriteSpend();  // the next one, before any tool is called, says so where it failed
   }
 
   Result<Completion> Ask() {
@@ -132,6 +138,7 @@ class Loop {
     request.tools = descriptions_;
     request.messages = conversation_.messages();
     request.max_tokens = spec_.reply_tokens;
+    request.stop = spec_.stop;
     request.deadline_ms = clock_->UnixMs() + spec_.request_ms;
     if (spec_.budgets.deadline_ms > 0)
       request.deadline_ms = std::min(request.deadline_ms, spec_.budgets.deadline_ms);
@@ -157,6 +164,7 @@ class Loop {
     ++spend_.turns;
     if (!completion->model.empty()) spend_.model = completion->model;
     spend_.usage_known = spend_.usage_known && completion->usage_known;
+    CRUCIBLE_TRY(WriteSpend());
     CRUCIBLE_TRY(WriteReply(*completion));
     if (completion->stop == StopReason::kContextFull) return ContextFull();
     context_full_in_a_row_ = 0;

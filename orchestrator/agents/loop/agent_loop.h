@@ -13,6 +13,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -33,13 +34,14 @@ struct LoopSpec {
   std::function<std::string()> brief;     // … or comes fresh with every (re)start from here
   std::filesystem::path notes;            // the note tool's file; told after a restart
   std::filesystem::path transcript;       // JSON Lines; "": none
-  std::filesystem::path spend;            // JSON, rewritten after every turn; "": none
+  std::filesystem::path spend;            // JSON, rewritten at every billing and turn; "": none
   std::int64_t context_tokens = 200'000;  // of the model
   int reply_tokens = 8192;
   std::int64_t request_ms = 600'000;  // the outer deadline of one request
   LoopBudgets budgets;
   std::function<double()> gpu_seconds;  // used so far (DeviceSeconds)
   std::function<bool()> interrupted;
+  std::stop_token stop;                             // the same, for a request under way
   std::function<void(const LoopSpend&)> on_spend;   // after every billing and turn
   std::function<void(const std::string&)> on_text;  // the model's words as they stream in
   std::vector<std::string> secrets;                 // never in a transcript or an answer

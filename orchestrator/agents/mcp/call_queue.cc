@@ -18,12 +18,14 @@ CallQueue::~CallQueue() {
   thread_.join();
 }
 
-void CallQueue::Add(QueuedCall call) {
+bool CallQueue::Add(QueuedCall call) {
   {
     const std::lock_guard lock(mutex_);
+    if (waiting_.size() >= kMostWaiting) return false;
     waiting_.push_back(std::move(call));
   }
   changed_.notify_all();
+  return true;
 }
 
 void CallQueue::Cancel(const nlohmann::json& id) {

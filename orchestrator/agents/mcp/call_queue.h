@@ -32,7 +32,9 @@ class CallQueue {
   CallQueue(const CallQueue&) = delete;
   CallQueue& operator=(const CallQueue&) = delete;
 
-  void Add(QueuedCall call);
+  // False when so many wait that this one is not taken: a client must not fill our memory.
+  bool Add(QueuedCall call);
+  static constexpr std::size_t kMostWaiting = 32;
   void Cancel(const nlohmann::json& id);
   // What is running, and wants to be told of.
   std::optional<QueuedCall> Running();

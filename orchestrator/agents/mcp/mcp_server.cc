@@ -155,7 +155,10 @@ class Server {
     if (meta.is_object()) call.progress_token = meta.value("progressToken", json());
     call.tool = tool;
     call.arguments = arguments.dump(-1, ' ', false, json::error_handler_t::replace);
-    calls_.Add(std::move(call));
+    if (!calls_.Add(std::move(call)))
+      Write(json_rpc::Failure(
+          message.id, json_rpc::kInvalidRequest,
+          fmt::format("{} calls wait already: wait for their answers", CallQueue::kMostWaiting)));
   }
 
   void TellProgress() {

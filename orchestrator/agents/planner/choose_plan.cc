@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/files.h"
 #include "base/json.h"
 #include "missions/templates.h"
 #include "orchestrator/agents/llm/make_provider.h"
@@ -104,6 +105,8 @@ class Asking {
     billed_ = true;
     spend_.usage += usage;
     spend_.usd += usd;
+    // On disk at once: this process may be ended before it has an answer.
+    if (!spec_.spend.empty()) (void)WriteFileAtomically(spec_.spend, SpendText(spend_) + "\n");
   }
 
   PlanChoice Take(const Completion& completion) {
@@ -197,6 +200,7 @@ Result<PlanChoice> RunPlanner(const std::filesystem::path& folder, std::stop_tok
     ChoosePlanSpec spec;
     spec.provider = provider->get();
     spec.transcript = folder / "transcript.jsonl";
+    spec.spend = folder / "spend.json";
     if (!key.empty()) spec.secrets = {key};
     spec.stop = std::move(stop);
     choice = ChoosePlan(question, spec);

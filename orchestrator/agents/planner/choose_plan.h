@@ -20,6 +20,7 @@ namespace crucible {
 struct ChoosePlanSpec {
   Provider* provider = nullptr;
   std::filesystem::path transcript;  // JSON Lines; "": none
+  std::filesystem::path spend;       // JSON, rewritten at every billing; "": none
   std::vector<std::string> secrets;  // never in a transcript or a choice
   std::stop_token stop;
   Clock* clock = nullptr;  // the machine's by default

@@ -66,6 +66,13 @@ Result<ToolAnswer> Edit(Session* session, const json& arguments) {
                 "write_file writes a whole file");
   if (old_text == new_text)
     return Fail(ErrorKind::kUsage, "edit", path, "old_text and new_text are the same", "");
+  std::error_code ignored;
+  if (const auto bytes = fs::file_size(place.file, ignored);
+      !ignored && bytes > session->context.limits.file_bytes)
+    return Fail(
+        ErrorKind::kUsage, "edit", path,
+        fmt::format("it has {} bytes, more than {}", bytes, session->context.limits.file_bytes),
+        "an edited file is a source a person can read");
   CRUCIBLE_ASSIGN(std::string text, ReadFile(place.file));
   const std::vector<std::size_t> places = Places(text, old_text);
   if (places.empty())

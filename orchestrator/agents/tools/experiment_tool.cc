@@ -18,6 +18,8 @@ using nlohmann::json;
 using Kind = Argument::Kind;
 
 constexpr std::size_t kLongestMechanism = 120;
+constexpr std::size_t kLongestText = 4000;    // hypothesis, description
+constexpr std::size_t kLongestParams = 2000;  // as JSON
 
 Result<> Words(const std::string& field, const std::string& text, std::size_t most) {
   const bool blank = text.find_first_not_of(" \t\r\n") == std::string::npos;
@@ -38,10 +40,17 @@ Result<Entry> Described(const Session& session, const json& arguments) {
   entry.mechanism = arguments.at("mechanism");
   entry.hypothesis = arguments.at("hypothesis");
   CRUCIBLE_TRY(Words("mechanism", entry.mechanism, kLongestMechanism));
-  CRUCIBLE_TRY(Words("hypothesis", entry.hypothesis, 4000));
+  CRUCIBLE_TRY(Words("hypothesis", entry.hypothesis, kLongestText));
   json change = json::parse(entry.change);
   change["params"] = arguments.value("params", json::object());
-  if (arguments.contains("description")) change["description"] = arguments["description"];
+  if (change["params"].dump().size() > kLongestParams)
+    return Fail(ErrorKind::kUsage, "log_experiment", "params",
+                fmt::format("they are longer than {} bytes", kLongestParams),
+                "name what was set, not how");
+  if (arguments.contains("description")) {
+    change["description"] = arguments["description"];
+    CRUCIBLE_TRY(Words("description", arguments["description"], kLongestText));
+  }
   entry.change = change.dump(-1, ' ', false, json::error_handler_t::replace);
   entry.key = fmt::format("{}.{}", session.order().key_prefix, session.state.number + 1);
   return entry;

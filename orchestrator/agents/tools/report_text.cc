@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "orchestrator/agents/tools/bounded.h"
 #include "orchestrator/agents/tools/measure.h"
 
@@ -14,7 +15,7 @@ constexpr std::size_t kLongestReason = 1500;
 constexpr double kClearlySlower = 1.02;
 
 std::string Time(const std::optional<double>& us) {
-  return us ? fmt::format("{:.2f}", *us) : std::string("-");
+  return us ? FormatMicroseconds(*us) : std::string("-");
 }
 
 std::string Percent(const std::optional<double>& ratio) {
@@ -25,7 +26,7 @@ std::string Table(const std::vector<CaseResult>& cases) {
   std::size_t width = 4;
   for (const CaseResult& result : cases) width = std::max(width, result.name.size());
   std::string text = fmt::format("{:<{}}  {:>12} {:>12} {:>10}  {:<22} {:>6}  verdict\n", "case",
-                                 width, "before us", "after us", "change", "interval", "rounds");
+                                 width, "before", "after", "change", "interval", "rounds");
   for (const CaseResult& result : cases)
     text += fmt::format("{:<{}}  {:>12} {:>12} {:>10}  {:<22} {:>6}  {}\n", result.name, width,
                         Time(result.before_us), Time(result.after_us), Percent(result.ratio),
@@ -36,8 +37,8 @@ std::string Table(const std::vector<CaseResult>& cases) {
   return text;
 }
 
-// A verdict's name alone may mislead: a change that lost 80 % in one round is "no_difference", since
-// a gain is excluded and one round shows no loss with certainty.
+// A verdict's name alone may mislead: a change that lost 80 % in one round is "no_difference",
+// since a gain is excluded and one round shows no loss with certainty.
 std::string Meaning(const JudgeReport& report) {
   if (report.verdict != "no_difference") return "";
   const std::vector<std::string> slower = ClearlySlower(report.cases);

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "orchestrator/build_arm.h"
+#include "orchestrator/spend.h"
 
 namespace crucible {
 
@@ -45,6 +46,11 @@ std::int64_t Session::LeftMs() const { return order().deadline_ms - SystemClock(
 bool Session::OutOfTime() const { return LeftMs() <= 0; }
 
 Result<> Session::InTime() const {
+  if (const std::string used =
+          DeviceTimeUsedUp(order().workspace, order().id, order().agent.budget.device_seconds);
+      !used.empty())
+    return Fail(ErrorKind::kTimeout, "run", "the tool", used,
+                "log what was measured, commit what was accepted, and report");
   if (!OutOfTime()) return {};
   return Fail(ErrorKind::kTimeout, "run", "the tool", "the mission's time is over",
               "log what was measured, commit what was accepted, and report");

@@ -42,7 +42,7 @@ struct Session {
   bool Interrupted() const { return context.interrupted && context.interrupted(); }
   bool OutOfTime() const;
   std::int64_t LeftMs() const;
-  // An error that says to report, once the mission's time is over.
+  // An error that says to report, once the mission's time, or its time on the device, is over.
   Result<> InTime() const;
 
   // Paths of the worktree that were changed and may not be: nothing is built or judged with them.

@@ -72,11 +72,39 @@ TEST_F(AttachTest, AMissionWithoutATranscriptSaysWhereToLook) {
       &*store_, workspace_, "m99", true, [] { return false; }, out, SystemClock()));
 }
 
-TEST(TranscriptText, CutsALongAnswerBetweenCharacters) {
+TEST(TranscriptView, ShowsACommandLineAgentsWordsAndCalls) {
+  TranscriptView view;
+  EXPECT_EQ(view.Show(R"({"kind":"start","program":"claude","argv":["claude"]})"),
+            "== claude ==\n");
+  EXPECT_EQ(view.Show(R"({"kind":"out","line":{"type":"assistant","message":{"id":"a","content":[)"
+                      R"({"type":"text","text":"I look first."},)"
+                      R"({"type":"tool_use","name":"Bash","input":{"command":"ls"}}]}}})"),
+            "I look first.\n> Bash: ls\n");
+  EXPECT_EQ(view.Show(R"({"kind":"out","line":{"type":"system","subtype":"init"}})"), "");
+  EXPECT_EQ(view.Show(R"({"kind":"err","line":"no such file"})"), "! no such file\n");
+  EXPECT_EQ(view.Show(R"({"kind":"end","outcome":"crashed","detail":"exit code 3"})"),
+            "== ended: exit code 3 ==\n");
+  EXPECT_EQ(view.Show(R"({"kind":"end","outcome":"ended","detail":""})"), "== ended: ended ==\n");
+}
+
+TEST(TranscriptView, ShowsEachLineOfAnyOtherCommand) {
+  TranscriptView view;
+  view.Show(R"({"kind":"start","program":"/opt/mine","argv":["/opt/mine"]})");
+  EXPECT_EQ(view.Show(R"({"kind":"out","line":"step 1"})"), "step 1\n");
+  EXPECT_EQ(view.Show(R"({"kind":"out","line":{"step":2}})"), "{\"step\":2}\n");
+}
+
+TEST(TranscriptView, NothingThatATerminalWouldObeyIsShown) {
+  const std::string said =
+      TranscriptView().Show(R"({"kind":"answer","text":"a\u001b[2Jb\u009b1mc\rd\u0007é\n\tend"})");
+  EXPECT_EQ(said, "< a?[2Jb?1mc?d?é\n\tend\n");
+}
+
+TEST(TranscriptView, CutsALongAnswerBetweenCharacters) {
   std::string text;
   for (int i = 0; i < 500; ++i) text += "é";
   const std::string said =
-      TranscriptText("{\"kind\":\"answer\",\"error\":true,\"text\":\"x" + text + "\"}");
+      TranscriptView().Show("{\"kind\":\"answer\",\"error\":true,\"text\":\"x" + text + "\"}");
   EXPECT_THAT(said, HasSubstr("! x"));
   EXPECT_THAT(said, HasSubstr("é … (402 bytes more)"));
 }

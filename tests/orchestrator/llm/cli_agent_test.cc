@@ -209,6 +209,32 @@ TEST_F(CliAgent, EachBudgetEndsIt) {
   EXPECT_THAT(ended_by({.usd = 2.5}), HasSubstr("$3.00 of $2.50"));
 }
 
+TEST_F(CliAgent, WhatItUsesIsToldAsItHappens) {
+  spec.prices = {.input = 1000, .output = 10'000};
+  std::vector<std::pair<int, double>> told;
+  spec.on_spend = [&](const CliAgentOutcome& used) {
+    told.emplace_back(used.turns, used.usd);
+    EXPECT_TRUE(WriteFileAtomically(folder / ("told" + std::to_string(used.turns)), ""));
+  };
+  // It says the second only once the first was told.
+  const auto outcome =
+      Play(Print(Assistant(1)) + "until [ -e told1 ]; do :; done\n" + Print("{\"type\":\"user\"}") +
+           Print(Assistant(2)) + "until [ -e told2 ]; do :; done\n" + Print(kResult));
+  ASSERT_TRUE(outcome) << outcome.error().text;
+  ASSERT_EQ(told.size(), 3u) << "and not for a line that cost nothing";
+  EXPECT_EQ(told[0], std::make_pair(1, 2.0));
+  EXPECT_EQ(told[1], std::make_pair(2, 4.0));
+  EXPECT_EQ(told[2], std::make_pair(2, 0.5)) << "its own word on the money in the end";
+}
+
+TEST_F(CliAgent, ABudgetThatTheStreamDoesNotShowEndsIt) {
+  spec.used_up = [] { return std::string("6 of 5 s of device time are used"); };
+  const auto outcome = Play(Print(Assistant(1)) + "sleep 1000\n");
+  ASSERT_TRUE(outcome) << outcome.error().text;
+  EXPECT_EQ(outcome->kind, Kind::kBudget);
+  EXPECT_THAT(outcome->detail, HasSubstr("device time"));
+}
+
 TEST_F(CliAgent, OneThatSaysItIsDoneButDoesNotGoIsSentAway) {
   spec.limits.goodbye_ms = 300;
   const auto outcome = Play(Print(kResult) + "sleep 1000\n");

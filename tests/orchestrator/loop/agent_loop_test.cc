@@ -34,7 +34,7 @@ TEST_F(AgentLoop, CallsAreMadeInOrderAndAnsweredInOneMessage) {
 TEST_F(AgentLoop, TheTranscriptAndTheSpendAreWrittenAsItHappens) {
   on_call_ = [&] {
     EXPECT_EQ(Kinds(), "start user assistant call ");  // before the tool has answered
-    EXPECT_EQ(json::parse(ReadFile(spec_.spend).value())["turns"], 0);
+    EXPECT_EQ(json::parse(ReadFile(spec_.spend).value())["turns"], 1);
   };
   Reply(Calls({{"look", "{}"}}));
   Reply(Calls({{"report", "{}"}}));
@@ -44,6 +44,34 @@ TEST_F(AgentLoop, TheTranscriptAndTheSpendAreWrittenAsItHappens) {
   EXPECT_EQ(spend["turns"], 2);
   EXPECT_EQ(spend["tokens_output"], 20);
   EXPECT_EQ(spend["model"], "fake");
+}
+
+// A tool may run for minutes, and the process be killed in them.
+TEST_F(AgentLoop, WhatAReplyCostIsOnDiskBeforeItsCallsAreMade) {
+  std::vector<double> on_disk;
+  on_call_ = [&] {
+    const json spend = json::parse(ReadFile(spec_.spend).value());
+    on_disk.push_back(spend["usd"]);
+    EXPECT_EQ(spend["tokens_input"], 100 * on_disk.size());
+  };
+  for (int i = 0; i < 2; ++i) Reply(Calls({{"look", "{}"}}));
+  Reply(Calls({{"report", "{}"}}));
+  Run();
+  ASSERT_EQ(on_disk.size(), 2u);
+  EXPECT_DOUBLE_EQ(on_disk[0], 0.01);
+  EXPECT_DOUBLE_EQ(on_disk[1], 0.02);
+}
+
+TEST_F(AgentLoop, MoneyThatCannotBeNotedIsNotSpentFurther) {
+  provider_.replies.push_back([&](const auto&, const auto&) -> Result<Completion> {
+    EXPECT_TRUE(WriteFileAtomically(folder_ / "a file", ""));
+    spec_.spend = folder_ / "a file" / "spend.json";
+    return Calls({{"look", "{}"}});
+  });
+  const auto outcome = RunAgentLoop(spec_);
+  ASSERT_FALSE(outcome);
+  EXPECT_THAT(outcome.error().text, HasSubstr("a file"));
+  EXPECT_TRUE(called_.empty());
 }
 
 TEST_F(AgentLoop, ASecretIsNeitherInTheTranscriptNorInAnAnswer) {

@@ -176,6 +176,20 @@ TEST_F(McpServer, ACallThatWaitsIsCancelledBeforeItBegins) {
   EXPECT_LE(stopped_, 1);
 }
 
+TEST_F(McpServer, AFloodOfCallsIsRefusedAndTheServerGoesOn) {
+  Initialize();
+  Send(CallOf(1, "wait", json::object()));
+  int refused = 0;
+  for (int id = 2; id < 102; ++id) Send(CallOf(id, "wait", json::object()));
+  EXPECT_EQ(Ask({{"id", 200}, {"method", "tools/list"}})["error"].is_null(), false)
+      << "the first answers are the refusals";
+  for (refused = 1; Receive()["id"] != 200; ++refused) {
+  }
+  EXPECT_GE(refused, 100 - 33);
+  EXPECT_LE(refused, 100 - 31);
+  Send({{"method", "notifications/cancelled"}, {"params", {{"requestId", 1}}}});
+}
+
 TEST_F(McpServer, ALongCallTellsOfItselfWhenAsked) {
   Initialize();
   json call = CallOf(1, "wait", json::object());

@@ -48,6 +48,7 @@ class ChoosesPlan : public ProviderTest {
     ChoosePlanSpec spec;
     spec.provider = provider.get();
     spec.transcript = folder / "transcript.jsonl";
+    spec.spend = folder / "spend.json";
     spec.secrets = {kTestKey};
     spec.clock = real_clock ? nullptr : &clock;
     PlanChoice choice = ChoosePlan(question, spec);
@@ -83,6 +84,7 @@ TEST_P(ChoosesPlan, AValidChoiceIsTakenWithItsReasonAndItsCost) {
   EXPECT_EQ(Spent(choice).tokens, 1200);
   EXPECT_NEAR(Spent(choice).usd, 0.003 + 0.003, 1e-9);
   EXPECT_THAT(Transcript(), HasSubstr("n160 has the most room."));
+  EXPECT_EQ(SpendIn(AgentSpend(folder)).tokens, 1200) << "on disk, should nobody take the choice";
 }
 
 TEST_P(ChoosesPlan, TheModelIsShownTheCandidatesAndTheLogAndOneTool) {

@@ -22,7 +22,7 @@ TEST_F(ExperimentTool, TheNumbersAreTheHarnesss) {
   Edit("speed = 1", "speed = 2");
   EXPECT_ANSWER(Call("compare", json::object()), "accepted");
   EXPECT_ANSWER(Call("log_experiment", Words("speed", {{"speed", {1, 2}}})),
-                "logged as [e1]: win speed: n32 100.0 -> 90.0 us (-10.0 %");
+                "logged as [e1]: win speed: n32 100 us -> 90 us (-10.0 %");
   const Entry entry = Entries().at(0);
   EXPECT_EQ(entry.key, "c0.m1.1");
   EXPECT_EQ(entry.author, "agent:toy-model");
@@ -55,6 +55,17 @@ TEST_F(ExperimentTool, AnAgentsOwnNumbersHaveNoPlace) {
   const ToolAnswer answer = Call("log_experiment", words);
   EXPECT_TRUE(answer.bad_arguments);
   EXPECT_THAT(answer.text, HasSubstr("no argument \"ratio\""));
+}
+
+TEST_F(ExperimentTool, TheLogTakesNoBooks) {
+  Edit("speed = 1", "speed = 2");
+  Call("compare", json::object());
+  json words = Words("speed", {{"speed", std::string(3000, 'x')}});
+  EXPECT_REFUSED(Call("log_experiment", words), "params");
+  words = Words("speed");
+  words["description"] = std::string(5000, 'x');
+  EXPECT_REFUSED(Call("log_experiment", words), "description");
+  EXPECT_TRUE(Entries().empty());
 }
 
 TEST_F(ExperimentTool, AScreenThatPassedIsNoWin) {

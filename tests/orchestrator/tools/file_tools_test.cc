@@ -1,5 +1,7 @@
 // read_file, list_files, search, edit_file, write_file: confined to the worktree, and what is
 // written to what the mission may change.
+#include <sys/stat.h>
+
 #include "mission_fixture.h"
 
 namespace crucible {
@@ -85,6 +87,20 @@ TEST_F(FileTools, AnEditIsExactAndUnique) {
                 "at line 2");
   EXPECT_EQ(ReadFile(order().worktree / "kernel/k.cc").value(), "int speed = 1;\nint more = 3;\n");
   EXPECT_EQ(fs::status(order().worktree / "kernel/k.cc").permissions(), fs::perms(0755));
+}
+
+// Sparse: it takes no disk, and all of the memory of whoever reads it.
+TEST_F(FileTools, AHugeFileIsRefusedAndNotReadIntoMemory) {
+  Write(order().worktree / "kernel/huge", "x");
+  fs::resize_file(order().worktree / "kernel/huge", std::uintmax_t{1} << 40);
+  EXPECT_REFUSED(Call("edit_file", {{"path", "kernel/huge"}, {"old_text", "x"}, {"new_text", "y"}}),
+                 "more than 1048576");
+  EXPECT_REFUSED(Call("read_file", {{"path", "kernel/huge"}}), "larger than 64 MiB");
+  for (const char* tool : {"build", "compare"})
+    EXPECT_REFUSED(Call(tool, nlohmann::json::object()), "kernel/huge");
+  fs::remove(order().worktree / "kernel/huge");
+  ASSERT_EQ(::mkfifo((order().worktree / "kernel/pipe").c_str(), 0600), 0);
+  EXPECT_REFUSED(Call("build", nlohmann::json::object()), "kernel/pipe");  // nor waited for
 }
 
 TEST_F(FileTools, SearchFindsLinesAndRefusesABadPattern) {

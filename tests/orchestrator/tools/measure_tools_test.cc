@@ -146,5 +146,25 @@ TEST_F(MeasureTools, AfterTheDeadlineNothingIsStarted) {
     EXPECT_THAT(Call(tool, json::object()).text, HasSubstr("time is over")) << tool;
 }
 
+TEST_F(MeasureTools, AfterItsTimeOnTheDeviceNothingIsStarted) {
+  order().agent.budget.device_seconds = 5;
+  (void)OpenLog();
+  Edit("speed = 1", "speed = 2");
+  EXPECT_FALSE(Call("build", json::object()).is_error);
+  const auto run = RunCaptured(
+      {.argv = {
+           "python3", "-c",
+           "import sqlite3, sys\n"
+           "log = sqlite3.connect(sys.argv[1])\n"
+           "log.execute('CREATE TABLE jobs (id, device, argv, mission, outcome, queued_ms, '\n"
+           "            'started_ms, ended_ms)')\n"
+           "log.execute(\"INSERT INTO jobs VALUES (1, 'cpu', '[]', 'm1', 'ok', 0, 1, 6001)\")\n"
+           "log.commit()\n",
+           order().workspace.LogFile().string()}});
+  ASSERT_TRUE(run && run->status.ok()) << run->err;
+  for (const char* tool : {"build", "check", "compare"})
+    EXPECT_THAT(Call(tool, json::object()).text, HasSubstr("6 of 5 s of device time")) << tool;
+}
+
 }  // namespace
 }  // namespace crucible
