@@ -21,9 +21,10 @@ using Json = nlohmann::json;
 
 // Opens for every user of the machine: an ordinary umask would lock the second user out.
 Result<UniqueFd> OpenShared(const fs::path& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  // Anybody may write in the folder: a link there could name any file of this user's.
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   if (!fd.valid() && errno == ENOENT) {
-    fd = UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+    fd = UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
     if (fd.valid()) ::fchmod(fd.get(), 0666);
   }
   if (!fd.valid())
@@ -81,12 +82,15 @@ Result<UniqueFd> DeviceFolder::TryLock() const {
 }
 
 bool DeviceFolder::IsLocked() const {
-  UniqueFd fd(::open((path_ / "lock").c_str(), O_RDONLY | O_CLOEXEC));
+  UniqueFd fd(::open((path_ / "lock").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!fd.valid()) return false;
   return FlockRetrying(fd.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 std::optional<HolderRecord> DeviceFolder::ReadHolder() const {
+  struct stat file {};
+  if (::lstat((path_ / "holder").c_str(), &file) != 0 || !S_ISREG(file.st_mode))
+    return std::nullopt;
   const auto text = ReadFile(path_ / "holder");
   if (!text) return std::nullopt;
   const Json json = Json::parse(*text, nullptr, false);
@@ -97,6 +101,7 @@ std::optional<HolderRecord> DeviceFolder::ReadHolder() const {
     record.nonce = json.at("nonce");
     record.job = json.at("job");
     record.device = device_;
+    record.owner = file.st_uid;
     record.runner = ProcessIdentityFromText(json.at("runner").get<std::string>());
     record.argv = json.at("argv").get<std::vector<std::string>>();
     record.priority = json.value("priority", "normal");

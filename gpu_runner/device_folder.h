@@ -31,6 +31,7 @@ struct HolderRecord {
   std::int64_t limit_ms = 0;                   // 0: none
   std::string database;                        // where the job's history row belongs
   std::string cgroup;                          // the job's cgroup, or empty
+  uid_t owner = 0;                             // who wrote the record; 0 trusts all it says
   std::string log_path;
 };
 
