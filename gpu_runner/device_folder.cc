@@ -7,8 +7,10 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 
 #include "base/files.h"
 #include "base/json.h"
@@ -33,13 +35,10 @@ Result<UniqueFd> OpenShared(const fs::path& path) {
   return fd;
 }
 
-bool IsNetworkFileSystem(const fs::path& path) {
+bool IsOnNetwork(const fs::path& path) {
   struct statfs info {};
-  if (::statfs(path.c_str(), &info) != 0) return false;
-  constexpr long kNfs = 0x6969, kSmb = 0x517B, kCifs = 0xFF534D42, kSmb2 = 0xFE534D42;
-  const auto type = static_cast<unsigned long>(info.f_type) & 0xFFFFFFFFul;
-  return type == kNfs || type == kSmb || type == static_cast<unsigned long>(kCifs) ||
-         type == static_cast<unsigned long>(kSmb2);
+  return ::statfs(path.c_str(), &info) == 0 &&
+         IsNetworkFileSystem(static_cast<std::uint32_t>(info.f_type));
 }
 
 int FlockRetrying(int fd, int operation) {
@@ -57,11 +56,23 @@ void MakeShared(const fs::path& path) {
 
 }  // namespace
 
+bool IsNetworkFileSystem(std::uint32_t type) {
+  constexpr std::uint32_t kTypes[] = {0x6969,  // NFS
+                                      0x517B,  // SMB, CIFS, SMB2
+                                      0xFF534D42, 0xFE534D42,
+                                      0x5346414F,   // AFS
+                                      0x00C36400,   // Ceph
+                                      0x0BD00BD0,   // Lustre
+                                      0x47504653,   // GPFS
+                                      0x19830326};  // BeeGFS
+  return std::find(std::begin(kTypes), std::end(kTypes), type) != std::end(kTypes);
+}
+
 Result<DeviceFolder> DeviceFolder::Open(const fs::path& lock_directory, const std::string& device) {
   DeviceFolder folder;
   folder.path_ = lock_directory / device;
   folder.device_ = device;
-  if (IsNetworkFileSystem(lock_directory))
+  if (IsOnNetwork(lock_directory))
     return Fail(ErrorKind::kUnavailable, "use lock directory", lock_directory.string(),
                 "it is on a network file system, where a lock proves nothing",
                 "set CRUCIBLE_LOCK_DIR to a local folder");

@@ -57,6 +57,10 @@ class DeviceFolder {
   std::string device_;
 };
 
+// Whether statfs's type is one where several machines see the files: a lock of one may be none to the
+// others.
+bool IsNetworkFileSystem(std::uint32_t type);
+
 // Holds <lock directory>/mutex until the descriptor is closed.
 Result<UniqueFd> LockQueueMutex(const std::filesystem::path& lock_directory);
 
