@@ -106,10 +106,20 @@ std::string FailedChecks(const json& report) {
   const json& checks = List(report, "checks");
   if (checks.empty()) return "";
   std::vector<Row> rows = {{"failed check", "why"}};
-  for (const json& check : checks)
-    if (!check.value("pass", false)) rows.push_back({Text(check, "case"), Text(check, "reason")});
-  const std::string count =
-      fmt::format("\n{} of {} checks pass", checks.size() - (rows.size() - 1), checks.size());
+  std::size_t passed = 0, not_run = 0;
+  std::string left_out;
+  for (const json& check : checks) {
+    if (const std::string why = Text(check, "not_run"); !why.empty()) {
+      ++not_run;
+      left_out += fmt::format("\nnot run: {}: {}", Text(check, "case"), why);
+    } else if (check.value("pass", false)) {
+      ++passed;
+    } else {
+      rows.push_back({Text(check, "case"), Text(check, "reason")});
+    }
+  }
+  std::string count = fmt::format("\n{} of {} checks pass", passed, checks.size() - not_run);
+  if (not_run > 0) count += fmt::format(", {} not run", not_run) + left_out;
   return rows.size() > 1 ? count + Table(rows) : count;
 }
 

@@ -46,6 +46,14 @@ struct TargetExploit {
   std::string case_name;             // the [[case]] it is timed on; empty: the first
 };
 
+// A part of the full check that a tool makes: a program of the build under a memory checker. Where
+// the machine has no such tool it is left out, and the answer says so.
+struct ToolCheck {
+  std::string name;
+  std::string tool;                  // the program that must be installed
+  std::vector<std::string> command;  // {tool} is where it was found
+};
+
 struct TargetLimits {
   double ratchet = 0.02;        // slowdown of a case that fails the merge
   double ratchet_short = 0.04;  // … for cases under short_us
@@ -73,6 +81,7 @@ struct Target {
   std::vector<TargetExploit> exploits;
   std::vector<TargetCase> cases;
   std::vector<CheckCase> checks;
+  std::vector<ToolCheck> tool_checks;
   TargetLimits limits;
   std::string knobs_file;  // relative to the root; empty: none
 

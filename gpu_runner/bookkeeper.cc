@@ -1,5 +1,7 @@
 #include "gpu_runner/bookkeeper.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 
 #include "base/clock.h"
@@ -41,7 +43,8 @@ void Bookkeeper::Ended(const JobRow& row) {
 }
 
 void Bookkeeper::Lost(const HolderRecord& dead) {
-  if (dead.database.empty()) return;
+  // Another user's row is completed by that user's next call: its path is not believed here.
+  if (dead.database.empty() || dead.owner != ::geteuid()) return;
   auto history = History::Open(dead.database);
   const Result<> written = history ? history->PutLost(dead, SystemClock().UnixMs())
                                    : Result<>(tl::unexpected(history.error()));

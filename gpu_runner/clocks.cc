@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr double kPinnedTolerance = 0.02, kObservedTolerance = 0.04;
+constexpr double kObservedTolerance = 0.04;
 constexpr std::size_t kMaxSamples = 600;  // ten minutes; later ones replace the last
 
 Json Of(const ClockSample& sample) {
@@ -104,7 +104,7 @@ std::string ToJson(const ClockReport& report) {
   if (report.policy == ClockPolicy::kOff) return "{}";
   json["policy"] = report.policy == ClockPolicy::kPin ? "pin" : "observe";
   if (report.pinned_mhz > 0) json["pinned_mhz"] = report.pinned_mhz;
-  if (report.pin_refused) json["clock"] = "unlocked";
+  if (report.pin_refused || report.repin_failed) json["clock"] = "unlocked";
   json["before"] = Of(report.before);
   json["after"] = Of(report.after);
   if (report.repinned.mhz >= 0) json["after_repin"] = Of(report.repinned);
@@ -139,6 +139,10 @@ std::string DescribeAfter(const ClockReport& report) {
   if (report.pinned_mhz == 0)
     return fmt::format("the clock is not locked; it read {} before the job and {} after it",
                        mhz(report.before), mhz(report.after));
+  if (report.repin_failed)
+    return fmt::format(
+        "the SM clock was locked at {} MHz and could not be locked again; it reads {}",
+        report.pinned_mhz, mhz(report.repinned));
   const int off = std::abs(report.repinned.mhz - report.pinned_mhz);
   const bool holds = report.repinned.mhz >= 0 && off <= kPinnedTolerance * report.pinned_mhz;
   return fmt::format("the SM clock is locked at {} MHz again and reads {}{}", report.pinned_mhz,
@@ -215,7 +219,10 @@ void ClockKeeper::During() {
 void ClockKeeper::After() {
   if (auto sample = Sample()) report_.after = *sample;
   if (report_.pinned_mhz == 0) return;
-  if (!Pin()) report_.gone = true;
+  if (const auto pinned = Pin(); !pinned) {
+    report_.repin_failed = true;
+    report_.gone = report_.gone || pinned.error().kind == ErrorKind::kUnavailable;
+  }
   if (auto sample = Sample()) report_.repinned = *sample;
 }
 

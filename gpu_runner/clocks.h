@@ -18,6 +18,10 @@
 
 namespace crucible {
 
+// In a job's environment: the SM clock that gpu_run locked for it; empty where it locked none.
+inline constexpr char kSmClockVariable[] = "CRUCIBLE_SM_CLOCK_MHZ";
+inline constexpr double kPinnedTolerance = 0.02;  // a locked clock reads within this share of it
+
 struct ClockSample {
   int mhz = -1;  // SM clock, or the mean over CPUs; -1: not to be had
   int temperature_c = -1;
@@ -28,9 +32,10 @@ struct ClockSample {
 
 struct ClockReport {
   ClockPolicy policy = ClockPolicy::kObserve;
-  int pinned_mhz = 0;        // 0: not pinned
-  bool pin_refused = false;  // asked for, not permitted
-  bool gone = false;         // the GPU stopped answering
+  int pinned_mhz = 0;         // 0: not pinned
+  bool pin_refused = false;   // asked for, not permitted
+  bool repin_failed = false;  // it was locked for the job and could not be locked again
+  bool gone = false;          // the GPU stopped answering
   ClockSample before, after;
   ClockSample repinned;  // read once the lock was set again; empty when not pinned
   std::vector<ClockSample> during;

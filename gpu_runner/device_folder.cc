@@ -7,8 +7,10 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 
 #include "base/files.h"
 #include "base/json.h"
@@ -21,9 +23,10 @@ using Json = nlohmann::json;
 
 // Opens for every user of the machine: an ordinary umask would lock the second user out.
 Result<UniqueFd> OpenShared(const fs::path& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  // Anybody may write in the folder: a link there could name any file of this user's.
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   if (!fd.valid() && errno == ENOENT) {
-    fd = UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+    fd = UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
     if (fd.valid()) ::fchmod(fd.get(), 0666);
   }
   if (!fd.valid())
@@ -32,13 +35,10 @@ Result<UniqueFd> OpenShared(const fs::path& path) {
   return fd;
 }
 
-bool IsNetworkFileSystem(const fs::path& path) {
+bool IsOnNetwork(const fs::path& path) {
   struct statfs info {};
-  if (::statfs(path.c_str(), &info) != 0) return false;
-  constexpr long kNfs = 0x6969, kSmb = 0x517B, kCifs = 0xFF534D42, kSmb2 = 0xFE534D42;
-  const auto type = static_cast<unsigned long>(info.f_type) & 0xFFFFFFFFul;
-  return type == kNfs || type == kSmb || type == static_cast<unsigned long>(kCifs) ||
-         type == static_cast<unsigned long>(kSmb2);
+  return ::statfs(path.c_str(), &info) == 0 &&
+         IsNetworkFileSystem(static_cast<std::uint32_t>(info.f_type));
 }
 
 int FlockRetrying(int fd, int operation) {
@@ -56,11 +56,23 @@ void MakeShared(const fs::path& path) {
 
 }  // namespace
 
+bool IsNetworkFileSystem(std::uint32_t type) {
+  constexpr std::uint32_t kTypes[] = {0x6969,  // NFS
+                                      0x517B,  // SMB, CIFS, SMB2
+                                      0xFF534D42, 0xFE534D42,
+                                      0x5346414F,   // AFS
+                                      0x00C36400,   // Ceph
+                                      0x0BD00BD0,   // Lustre
+                                      0x47504653,   // GPFS
+                                      0x19830326};  // BeeGFS
+  return std::find(std::begin(kTypes), std::end(kTypes), type) != std::end(kTypes);
+}
+
 Result<DeviceFolder> DeviceFolder::Open(const fs::path& lock_directory, const std::string& device) {
   DeviceFolder folder;
   folder.path_ = lock_directory / device;
   folder.device_ = device;
-  if (IsNetworkFileSystem(lock_directory))
+  if (IsOnNetwork(lock_directory))
     return Fail(ErrorKind::kUnavailable, "use lock directory", lock_directory.string(),
                 "it is on a network file system, where a lock proves nothing",
                 "set CRUCIBLE_LOCK_DIR to a local folder");
@@ -81,12 +93,15 @@ Result<UniqueFd> DeviceFolder::TryLock() const {
 }
 
 bool DeviceFolder::IsLocked() const {
-  UniqueFd fd(::open((path_ / "lock").c_str(), O_RDONLY | O_CLOEXEC));
+  UniqueFd fd(::open((path_ / "lock").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!fd.valid()) return false;
   return FlockRetrying(fd.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 std::optional<HolderRecord> DeviceFolder::ReadHolder() const {
+  struct stat file {};
+  if (::lstat((path_ / "holder").c_str(), &file) != 0 || !S_ISREG(file.st_mode))
+    return std::nullopt;
   const auto text = ReadFile(path_ / "holder");
   if (!text) return std::nullopt;
   const Json json = Json::parse(*text, nullptr, false);
@@ -97,6 +112,7 @@ std::optional<HolderRecord> DeviceFolder::ReadHolder() const {
     record.nonce = json.at("nonce");
     record.job = json.at("job");
     record.device = device_;
+    record.owner = file.st_uid;
     record.runner = ProcessIdentityFromText(json.at("runner").get<std::string>());
     record.argv = json.at("argv").get<std::vector<std::string>>();
     record.priority = json.value("priority", "normal");

@@ -31,6 +31,7 @@ struct HolderRecord {
   std::int64_t limit_ms = 0;                   // 0: none
   std::string database;                        // where the job's history row belongs
   std::string cgroup;                          // the job's cgroup, or empty
+  uid_t owner = 0;                             // who wrote the record; 0 trusts all it says
   std::string log_path;
 };
 
@@ -55,6 +56,10 @@ class DeviceFolder {
   std::filesystem::path path_;
   std::string device_;
 };
+
+// Whether statfs's type is one where several machines see the files: a lock of one may be none to the
+// others.
+bool IsNetworkFileSystem(std::uint32_t type);
 
 // Holds <lock directory>/mutex until the descriptor is closed.
 Result<UniqueFd> LockQueueMutex(const std::filesystem::path& lock_directory);

@@ -32,7 +32,7 @@ std::vector<Ticket> ReadTickets(const fs::path& folder) {
 }
 
 UniqueFd OpenTicket(const fs::path& path) {
-  return UniqueFd(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  return UniqueFd(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
 }
 
 bool IsOwned(const fs::path& path) {
@@ -44,9 +44,9 @@ bool IsOwned(const fs::path& path) {
 // The next number, kept in <tickets>/../sequence. Call under the mutex.
 Result<std::uint64_t> NextSequence(const fs::path& tickets, std::uint64_t at_least) {
   const fs::path path = tickets.parent_path() / "sequence";
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   if (!fd.valid() && errno == ENOENT) {
-    fd = UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+    fd = UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
     if (fd.valid()) ::fchmod(fd.get(), 0666);
   }
   char text[32] = {};

@@ -185,22 +185,25 @@ class Runner {
   }
 
   Result<int> RunAsHolder() {
-    CRUCIBLE_TRY(CleanUpAfterDead(folders_[device_]));
+    if (const auto clean = CleanUpAfterDead(folders_[device_]); !clean)
+      return NotFit(nullptr, clean.error());  // the record stays: what it names is still there
     HolderRecord record = MakeRecord();
     ClockKeeper clocks(devices_[device_], nvml_.get(), options_.clocks, options_.clock_mhz);
     JobLog log;
-    if (const auto ready = Prepare(record, &clocks, &log); !ready) {
-      if (devices_.size() > 1) return TryAnother(&record, ready.error());
-      return Refused(&record, ready.error());
-    }
+    if (const auto ready = Prepare(record, &clocks, &log); !ready)
+      return NotFit(&record, ready.error());
     record.cgroup = JobCgroupPath(job_);
     record.started_ms = SystemClock().UnixMs();
-    CRUCIBLE_TRY(folders_[device_].WriteHolder(record));
+    if (const auto written = folders_[device_].WriteHolder(record); !written)
+      return NotFit(nullptr, written.error());
     // After the record, so that whoever comes after a crash knows what to remove.
     if (!MakeJobCgroup(record.cgroup)) record.cgroup.clear();
     tokens_.push_back({record.device, nonce_, record.runner.pid, record.runner.start_ticks});
     JobRow row = RowOf(record);
     JobRequest request = MakeRequest(nonce_, job_);
+    const int pinned_mhz = clocks.report().pinned_mhz;
+    request.environment.emplace_back(kSmClockVariable,
+                                     pinned_mhz > 0 ? std::to_string(pinned_mhz) : "");
     request.cgroup = record.cgroup;
     request.out = log.out();
     request.err = log.err();
@@ -249,26 +252,37 @@ class Runner {
   void LetGo(const HolderRecord& record) {
     if (const auto written = folders_[device_].WriteHolder(record); !written)
       Say("gpu_run: " + written.error().text);  // the next holder looks for survivors in vain
+    Unlock();
+  }
+
+  void Unlock() {
     lock_.Reset();
     WakeNext(lock_directory_, folders_[device_]);
   }
 
-  // The device is not fit for a job, and another would do as well: back into the others' queues.
-  Result<int> TryAnother(HolderRecord* record, const Error& error) {
+  // The device is not fit for a job. `record`: to be left as released; null: the file stays.
+  Result<int> NotFit(HolderRecord* record, const Error& error) {
+    if (record != nullptr) {
+      record->released = true;
+      record->started_ms = SystemClock().UnixMs();
+      LetGo(*record);
+    } else {
+      Unlock();
+    }
+    return devices_.size() > 1 ? TryAnother(error) : Refused(error);
+  }
+
+  // Another would do as well: back into the others' queues.
+  Result<int> TryAnother(const Error& error) {
     Say("gpu_run: " + error.text + "; trying another device");
-    record->released = true;
-    LetGo(*record);
     devices_.erase(devices_.begin() + static_cast<std::ptrdiff_t>(device_));
     folders_.erase(folders_.begin() + static_cast<std::ptrdiff_t>(device_));
     return TakeTurn();
   }
 
-  // The device is not fit for a job: the call fails, and its row says that it did.
-  Result<int> Refused(HolderRecord* record, const Error& error) {
-    record->released = true;
-    record->started_ms = SystemClock().UnixMs();
-    LetGo(*record);
-    JobRow row = RowOf(*record);
+  // The call fails, and its row says that it did.
+  Result<int> Refused(const Error& error) {
+    JobRow row = RowOf(MakeRecord());
     row.started_ms.reset();
     row.ended_ms = SystemClock().UnixMs();
     row.exit_code = kExitRunnerFailed;
@@ -297,6 +311,10 @@ class Runner {
     JobRequest request = MakeRequest(token.nonce, Variable(kJobVariable));
     const UniqueFd holder = OpenPidfd(token.holder);
     request.holder_pidfd = holder.get();
+    // Once more: between the first look and the descriptor the pid may have become another's.
+    if (const std::string why = WhyInvalid(token, folders_[device]); !why.empty())
+      return Fail(ErrorKind::kConflict, "gpu_run", token.device,
+                  "the job this call was made in ended meanwhile: " + why, "start the job again");
     return ExitCodeOf(RunJobProcess(request, &signals_));
   }
 

@@ -12,6 +12,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 
 #include "base/clock.h"
 #include "base/files.h"
@@ -67,6 +68,26 @@ std::vector<pid_t> CgroupMembers(const std::string& cgroup) {
   return Numbers(ReadFile(cgroup + "/cgroup.procs").value_or(""));
 }
 
+bool IsJobCgroup(const HolderRecord& dead) {
+  const std::filesystem::path path = dead.cgroup;
+  const std::string mount = CgroupMount();
+  return !mount.empty() && dead.cgroup.starts_with(mount + "/") &&
+         path.lexically_normal() == path && path.filename() == "crucible-" + dead.job;
+}
+
+// Living processes with the job's nonce, of the record's owner (root's record: of anybody).
+std::vector<pid_t> WithNonce(const HolderRecord& dead) {
+  if (dead.nonce.empty()) return {};
+  std::vector<pid_t> found = ProcessesWithEnvironment(kNonceVariable, dead.nonce);
+  std::erase_if(found, [&](pid_t pid) {
+    struct stat process {};
+    if (!IsAlive(IdentityOf(pid)) || ::stat(fmt::format("/proc/{}", pid).c_str(), &process) != 0)
+      return true;
+    return dead.owner != 0 && process.st_uid != dead.owner;
+  });
+  return found;
+}
+
 }  // namespace
 
 std::vector<pid_t> OwnChildren() {
@@ -102,17 +123,20 @@ std::vector<pid_t> KillChildren(const std::set<pid_t>& keep, int timeout_ms) {
 }
 
 std::vector<pid_t> KillSurvivors(const HolderRecord& dead, int timeout_ms) {
-  KillCgroup(dead.cgroup);
-  KillByEnvironment(kNonceVariable, dead.nonce, timeout_ms);
+  const std::string cgroup = IsJobCgroup(dead) ? dead.cgroup : "";
   Clock& clock = SystemClock();
   const std::int64_t deadline = clock.MonotonicNs() + timeout_ms * std::int64_t{1'000'000};
-  while (!CgroupMembers(dead.cgroup).empty() && clock.MonotonicNs() < deadline)
-    clock.SleepFor(milliseconds(1));
-  RemoveCgroup(dead.cgroup);
   std::vector<pid_t> left;
-  for (const pid_t pid : ProcessesWithEnvironment(kNonceVariable, dead.nonce))
-    if (IsAlive(IdentityOf(pid))) left.push_back(pid);
-  for (const pid_t pid : CgroupMembers(dead.cgroup)) left.push_back(pid);
+  do {
+    KillCgroup(cgroup);
+    left = CgroupMembers(cgroup);
+    for (const pid_t pid : WithNonce(dead)) {
+      if (::kill(pid, SIGKILL) == 0 || errno != ESRCH) left.push_back(pid);
+    }
+    if (left.empty()) break;
+    clock.SleepFor(milliseconds(1));
+  } while (clock.MonotonicNs() < deadline);
+  RemoveCgroup(cgroup);
   return left;
 }
 

@@ -24,7 +24,9 @@ std::vector<pid_t> OwnChildren();
 // user's).
 std::vector<pid_t> KillChildren(const std::set<pid_t>& keep, int timeout_ms);
 
-// Ends what a dead runner's job left. Returns the pids that are still there after `timeout_ms`.
+// Ends what a dead runner's job left. Returns the pids that are still there after `timeout_ms`. The
+// record lies where every user may write, so it is believed as far as its writer could go: only
+// processes of the record's owner are ended, and only the cgroup that its job would have.
 std::vector<pid_t> KillSurvivors(const HolderRecord& dead, int timeout_ms);
 
 // Where a cgroup (v2) of the job's own would be, below this process's; empty where there is none.

@@ -15,6 +15,7 @@
 #include "orchestrator/build_arm.h"
 #include "orchestrator/judge.h"
 #include "orchestrator/repository.h"
+#include "results_log/landing.h"
 #include "results_log/store.h"
 
 namespace crucible {
@@ -96,7 +97,9 @@ class Integrator {
       return Decided(Refuse("build_failed", EntryKind::kCrashed, candidate.error().text));
     Event("merge",
           fmt::format("{}: full check, comparison and ratchet of the merged tree", order_.id));
-    CRUCIBLE_ASSIGN(JudgeReport report, Gate(baseline, *candidate));
+    CRUCIBLE_ASSIGN(
+        JudgeReport report,
+        RunJudge(order_.workspace, RequestOf("gate", baseline, *candidate, order_.cases)));
     if (report.pass || report.verdict == "flagged")
       CRUCIBLE_TRY(RatchetAgainstRecords(context, tip, *candidate, &report));
     if (!report.pass && !(approved && report.verdict == "flagged")) return Decided(Reject(report));
@@ -141,22 +144,9 @@ class Integrator {
     return BuildArm(request);
   }
 
-  Result<JudgeReport> Gate(const Arm& baseline, const Arm& candidate) {
-    JudgeRequest request;
-    request.op = "gate";
-    request.target = &target_;
-    request.baseline = baseline;
-    request.candidate = candidate;
-    request.cases = order_.cases;
-    request.priority = "high";
-    request.report = ReportFile();
-    request.log = order_.workspace.Mission(order_.id) / "gate.log";
-    request.environment = order_.workspace.Environment(order_.id, order_.run_nonce);
-    return RunJudge(order_.workspace, request);
-  }
-
   // Small losses under the limit would add up over many merges if each were judged against the tip
-  // alone: cases whose record was set by an older binary are measured against that one too.
+  // alone: cases whose record was set by an older binary are measured against that one too. A claim
+  // that is not shown to beat it lands, and leaves the record where it is.
   Result<> RatchetAgainstRecords(const BaselineContext& context, const std::string& tip,
                                  const Arm& candidate, JudgeReport* report) {
     CRUCIBLE_ASSIGN(const std::vector<Point> points, store_.Points(target_.name));
@@ -164,37 +154,63 @@ class Integrator {
     for (const Point& point : points)
       if (point.kind == "main" && point.record) record_of[point.case_name] = point.name;
     std::map<std::string, std::vector<std::string>> by_commit;
-    const std::set<std::string> claims(order_.cases.begin(), order_.cases.end());
-    for (const auto& [name, commit] : record_of)
-      if (commit != tip && !claims.contains(name)) by_commit[commit].push_back(name);
+    for (const auto& [name, commit] : record_of) {
+      if (commit == tip || target_.FindCase(name) == nullptr) continue;
+      CRUCIBLE_ASSIGN(const std::string then, KernelGeneration(context, commit, {name}));
+      CRUCIBLE_ASSIGN(const std::string now, KernelGeneration(context, tip, {name}));
+      if (then != now) by_commit[commit].push_back(name);  // else the tip is that binary
+    }
+    std::vector<std::string> short_of_record;
     for (const auto& [commit, names] : by_commit) {
-      CRUCIBLE_ASSIGN(const std::string then, KernelGeneration(context, commit, names));
-      CRUCIBLE_ASSIGN(const std::string now, KernelGeneration(context, tip, names));
-      if (then == now) continue;  // the tip is that binary, as far as these cases go
-      CRUCIBLE_ASSIGN(const Arm record, BaselineArm(context, commit));
-      JudgeRequest request;
-      request.op = "ratchet";
-      request.target = &target_;
-      request.baseline = record;
-      request.candidate = candidate;
-      request.cases = names;
-      request.priority = "high";
-      request.report =
-          ReportFile().parent_path() / fmt::format("ratchet-{}.json", commit.substr(0, 12));
-      request.log = order_.workspace.Mission(order_.id) / "gate.log";
-      request.environment = order_.workspace.Environment(order_.id, order_.run_nonce);
-      CRUCIBLE_ASSIGN(const JudgeReport ratchet, RunJudge(order_.workspace, request));
+      CRUCIBLE_ASSIGN(const JudgeReport ratchet, RatchetOf(context, commit, names, candidate));
       report->evidence.insert(report->evidence.end(), ratchet.evidence.begin(),
                               ratchet.evidence.end());
-      if (ratchet.pass) continue;
-      report->pass = false;
-      report->verdict = "rejected";
-      report->reason =
-          fmt::format("slower than the record of {}: {}", commit.substr(0, 12), ratchet.reason);
-      report->cases = ratchet.cases;
-      return {};
+      if (!ratchet.pass) {
+        report->pass = false;
+        report->verdict = ratchet.verdict;  // undecided stays undecided: it is measured again
+        report->reason =
+            fmt::format("against the record of {}: {}", commit.substr(0, 12), ratchet.reason);
+        report->cases = ratchet.cases;
+        return {};
+      }
+      for (const CaseResult& result : ratchet.cases)
+        if (result.ratio_high.value_or(1) >= 1) short_of_record.push_back(result.name);
     }
-    return {};
+    return WriteFileAtomically(ShortOfRecordFile(), json(short_of_record).dump() + "\n");
+  }
+
+  Result<JudgeReport> RatchetOf(const BaselineContext& context, const std::string& commit,
+                                const std::vector<std::string>& cases, const Arm& candidate) {
+    CRUCIBLE_ASSIGN(const Arm record, BaselineArm(context, commit));
+    JudgeRequest request = RequestOf("ratchet", record, candidate, cases);
+    request.report =
+        ReportFile().parent_path() / fmt::format("ratchet-{}.json", commit.substr(0, 12));
+    return RunJudge(order_.workspace, request);
+  }
+
+  JudgeRequest RequestOf(const std::string& op, const Arm& baseline, const Arm& candidate,
+                         const std::vector<std::string>& cases) const {
+    JudgeRequest request;
+    request.op = op;
+    request.target = &target_;
+    request.baseline = baseline;
+    request.candidate = candidate;
+    request.cases = cases;
+    request.priority = "high";
+    request.report = ReportFile();
+    request.log = order_.workspace.Mission(order_.id) / "gate.log";
+    request.environment = order_.workspace.Environment(order_.id, order_.run_nonce);
+    return request;
+  }
+
+  // Kept beside the gate's report, so that a landing that a kill interrupted is recorded the same.
+  std::filesystem::path ShortOfRecordFile() const {
+    return ReportFile().parent_path() / "short_of_record.json";
+  }
+
+  Result<std::set<std::string>> ReadShortOfRecord() const {
+    CRUCIBLE_ASSIGN(const std::string text, ReadFile(ShortOfRecordFile()));
+    return json::parse(text).get<std::set<std::string>>();  // written whole, by this program
   }
 
   Result<Integration> Reject(const JudgeReport& report) {
@@ -301,30 +317,8 @@ class Integrator {
     entry.summary = LandedText(report);
     entry.reason = report.reason;
     entry.evidence.push_back({"merge_commit", row_.merge_commit, ""});
-    CRUCIBLE_ASSIGN(const std::vector<Point> old, store_.Points(target_.name));
-    std::map<std::string, double> best;
-    for (const Point& point : old)
-      if (point.kind == "main" && point.record)
-        best[point.case_name] = best.contains(point.case_name)
-                                    ? std::min(best[point.case_name], point.median_us)
-                                    : point.median_us;
-    std::vector<Point> points;
-    const std::string conditions = json(entry.conditions).dump();
-    for (const CaseResult& result : report.cases) {
-      // Only a confirmed comparison moves a bar: the other cases' times are in the entry, but
-      // alone, minutes after the first ones, they would show the machine's drift as a gain.
-      if (!result.after_us || result.role != "claim") continue;
-      Point point{target_.name,  result.name,      "main",       row_.merge_commit,
-                  entry.time_ms, *result.after_us, std::nullopt, std::nullopt,
-                  false,         entry.key,        conditions};
-      if (result.before_us && result.ratio_low)
-        point.low_us = *result.before_us * *result.ratio_low;
-      if (result.before_us && result.ratio_high)
-        point.high_us = *result.before_us * *result.ratio_high;
-      // A record moves by a confirmed comparison alone, never by one lucky time.
-      point.record = result.role == "claim" && result.verdict == "accepted";
-      points.push_back(std::move(point));
-    }
+    CRUCIBLE_ASSIGN(const std::set<std::string> short_of_record, ReadShortOfRecord());
+    const std::vector<Point> points = PointsOfLanding(entry, row_.merge_commit, short_of_record);
     EntryFilter filter;
     filter.mission = order_.id;
     filter.campaign = order_.campaign;

@@ -109,6 +109,18 @@ std::optional<double> JudgeReport::Ratio(const std::vector<std::string>& names) 
   return std::exp(sum / count);
 }
 
+EntryKind KindOf(const JudgeReport& report, const std::string& rule,
+                 const std::vector<std::string>& cases) {
+  if (report.pass) return rule == "screen" ? EntryKind::kInconclusive : EntryKind::kWin;
+  if (report.verdict == "inconclusive" || report.verdict == "refused" ||
+      report.verdict == "flagged")
+    return EntryKind::kInconclusive;
+  if (report.verdict == "crashed") return EntryKind::kCrashed;
+  if (report.verdict == "check_failed") return EntryKind::kRefused;
+  if (report.verdict == "rejected" && report.Ratio(cases).value_or(1) > 1) return EntryKind::kLoss;
+  return EntryKind::kNull;
+}
+
 std::vector<std::string> RunnerPrefix(const Workspace& workspace, const std::string& device,
                                       std::int64_t limit_ms, const std::string& priority) {
   return {(workspace.programs / "gpu_run").string(),

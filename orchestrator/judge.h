@@ -55,6 +55,11 @@ struct JudgeReport {
   std::optional<double> Ratio(const std::vector<std::string>& names) const;
 };
 
+// The log's kind for a comparison by that rule. A screen that passes is no win: it says "worth
+// confirming" and no more. What is undecided, or waits for a person, is never a rejection.
+EntryKind KindOf(const JudgeReport& report, const std::string& rule,
+                 const std::vector<std::string>& cases);
+
 // An Error means that there is no verdict (the judge could not run, timed out, or was cut off);
 // a failed check or a rejected change is a report.
 Result<JudgeReport> RunJudge(const Workspace& workspace, const JudgeRequest& request);

@@ -6,6 +6,10 @@
 
 namespace crucible {
 
+namespace {
+constexpr std::string_view kUnknown = "unknown";
+}
+
 bool MattersForRetest(const std::string& field) {
   static constexpr std::array<std::string_view, 10> kFields = {
       "compiler", "driver",         "device",  "clock",   "kernel_generation",
@@ -18,6 +22,7 @@ std::vector<ChangedCondition> ChangedSince(const Conditions& then, const Conditi
   for (const auto& [field, value] : then) {
     const auto today = now.find(field);
     if (today == now.end() || today->second == value || !MattersForRetest(field)) continue;
+    if (value == kUnknown || today->second == kUnknown) continue;
     changed.push_back({field, value, today->second});
   }
   return changed;

@@ -23,7 +23,8 @@ struct ChangedCondition {
   std::string field, then, now;
 };
 
-// The mattering fields present in both that differ, in the order of their names.
+// The mattering fields known in both that differ, in the order of their names. One that was or is
+// "unknown" says nothing of a change.
 std::vector<ChangedCondition> ChangedSince(const Conditions& then, const Conditions& now);
 
 }  // namespace crucible

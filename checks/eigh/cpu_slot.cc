@@ -82,6 +82,7 @@ struct CpuHarness::SlotTimes {
   std::vector<std::int64_t> handover_ns;     // of nothing, seen from here
   std::vector<std::int64_t> whole_ns;        // from "go" until the outputs were copied
   std::vector<std::int64_t> copy_ns;         // of the same outputs, by this process
+  std::vector<std::int64_t> sm_mhz;          // a GPU's SM clock, right after each call
   std::int64_t background_ns = 0;            // CPU time the worker spent between calls
 };
 
@@ -172,6 +173,8 @@ std::string CpuHarness::TimedCall(SlotTimes* times, bool full_gates) {
   const std::int64_t waited_ns = WaitedForCpuNs(worker.pid()) - waited_before;
   const std::int64_t cpu_before = worker.CpuNs();
   times->call_ns.push_back(report.elapsed_ns);
+  if (gpu_)
+    if (const int mhz = gpu_->SmMhz(); mhz >= 0) times->sm_mhz.push_back(mhz);
   if (static_cast<double>(waited_ns) <= kWaitedShare * static_cast<double>(report.elapsed_ns))
     times->undisturbed_ns.push_back(report.elapsed_ns);
   times->seen_ns.push_back(report.seen_ns);
@@ -242,7 +245,8 @@ Result<Json> CpuHarness::Slot(const Json& request) {
       static_cast<double>(wall_ns) * static_cast<double>(AllowedCpus().size());
   const double steal = static_cast<double>(during.steal_ticks) * 1e7 / capacity_ns;
   const bool enough = times.undisturbed_ns.size() >= kFewestUndisturbed;
-  return Json{
+  const int sm_mhz = times.sm_mhz.empty() ? -1 : static_cast<int>(Median(times.sm_mhz));
+  Json answer{
       {"calls", times.call_ns.size()},
       {"undisturbed", times.undisturbed_ns.size()},
       {"median_us", Median(enough ? times.undisturbed_ns : times.call_ns) / 1e3},
@@ -261,8 +265,10 @@ Result<Json> CpuHarness::Slot(const Json& request) {
       {"throttled", gpu_ ? held_before || gpu_->Throttled()
                          : (steal > kStealLimit && during.steal_ticks >= kFewestStealTicks) ||
                                during.thermal_throttles > 0},
-      {"clock", gpu_ ? "unknown" : ClockPolicy()},
+      {"clock", gpu_ ? GpuWatch::ClockStamp(sm_mhz) : ClockPolicy()},
       {"reason", reason}};
+  if (sm_mhz >= 0) answer["sm_mhz"] = sm_mhz;
+  return answer;
 }
 
 }  // namespace crucible::eigh

@@ -1,7 +1,10 @@
 #include "checks/eigh/gpu_watch.h"
 
+#include <cmath>
 #include <cstdlib>
 #include <utility>
+
+#include "gpu_runner/clocks.h"
 
 namespace crucible::eigh {
 
@@ -22,6 +25,19 @@ bool GpuWatch::Throttled() const {
       kReasonHwSlowdown | kReasonSwThermal | kReasonHwThermal | kReasonPowerBrake;
   const auto state = nvml_->State(*gpu_);
   return state.has_value() && (state->reasons & kHeldBack) != 0;
+}
+
+int GpuWatch::SmMhz() const {
+  if (!works()) return -1;
+  const auto state = nvml_->State(*gpu_);
+  return state ? state->sm_mhz : -1;
+}
+
+std::string GpuWatch::ClockStamp(int mhz) {
+  if (mhz < 0) return "unknown";
+  const char* const set = std::getenv(kSmClockVariable);
+  const double locked = set == nullptr ? 0 : std::strtod(set, nullptr);
+  return locked > 0 && std::abs(mhz - locked) <= kPinnedTolerance * locked ? "pinned" : "unlocked";
 }
 
 }  // namespace crucible::eigh

@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
+#include <initializer_list>
 #include <iterator>
 #include <utility>
 #include <vector>
@@ -226,8 +227,8 @@ bool InstallFilter(Seclusion level) {
   return filter.Install();
 }
 
-// A domain that may read files (and write devices, for a driver) and sees no process outside it.
-bool EnterDomain(Seclusion level) {
+// A domain that may read files, write below `writable`, and sees no process outside it.
+bool EnterDomain(std::initializer_list<const char*> writable) {
   constexpr std::uint64_t kRead =
       LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_EXECUTE;
   constexpr std::uint64_t kWrite = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |
@@ -250,8 +251,7 @@ bool EnterDomain(Seclusion level) {
     return added;
   };
   bool held = allow("/", kRead);
-  if (level == Seclusion::kDevice)
-    held = allow("/dev", kRead | kWrite) && allow("/tmp", kRead | kWrite) && held;
+  for (const char* folder : writable) held = allow(folder, kRead | kWrite) && held;
   held = held && ::syscall(SYS_landlock_restrict_self, rules, 0) == 0;
   ::close(rules);
   return held;
@@ -268,10 +268,14 @@ std::string Seclude(Seclusion level, char* verdict, std::size_t bytes) {
   action.sa_flags = SA_SIGINFO | SA_NODEFER;
   if (::sigaction(SIGSYS, &action, nullptr) != 0) return "none";
   std::string layers;
-  const bool domain = EnterDomain(level);
+  const bool domain = level == Seclusion::kDevice ? EnterDomain({"/dev", "/tmp"}) : EnterDomain({});
   if (InstallFilter(level)) layers = "seccomp";
   if (domain) layers += layers.empty() ? "landlock" : "+landlock";
   return layers.empty() ? "none" : layers;
+}
+
+bool ConfineToDomain() {
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && EnterDomain({"/dev", "/proc", "/tmp"});
 }
 
 }  // namespace crucible

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/json.h"
@@ -29,6 +30,17 @@ std::string ObjectText(const nlohmann::json& object, const char* key) {
 }
 
 }  // namespace
+
+void ClocksSeen::Add(const Slot& slot) {
+  Add(ClocksSeen{.stamps = {slot.clock}, .low_mhz = slot.sm_mhz, .high_mhz = slot.sm_mhz});
+}
+
+void ClocksSeen::Add(const ClocksSeen& other) {
+  stamps.insert(other.stamps.begin(), other.stamps.end());
+  if (other.low_mhz < 0) return;
+  low_mhz = low_mhz < 0 ? other.low_mhz : std::min(low_mhz, other.low_mhz);
+  high_mhz = std::max(high_mhz, other.high_mhz);
+}
 
 std::string CaseJson(const std::string& name, const std::string& params) {
   nlohmann::json object = nlohmann::json::parse(params);
@@ -121,6 +133,8 @@ Outcome<Slot> ArmRunner::RunSlot(const SlotRequest& request) {
                             TextOr(reply, "reason", "(no reason given)"))});
   Slot slot{.throttled = BoolOr(reply, "throttled", false),
             .clock = TextOr(reply, "clock", "unknown")};
+  if (const auto mhz = reply.find("sm_mhz"); mhz != reply.end() && mhz->is_number())
+    slot.sm_mhz = static_cast<int>(mhz->get<double>());
   const auto calls = reply.find("calls"), median = reply.find("median_us");
   if (calls == reply.end() || !calls->is_number_integer() || median == reply.end() ||
       !median->is_number())

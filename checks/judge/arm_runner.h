@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,16 @@ struct Slot {
   double median_us = 0;
   bool throttled = false;
   std::string clock;  // pinned | unlocked | unknown
+  int sm_mhz = -1;    // of a GPU, while it was called; -1: not told
+};
+
+// What the slots of a measurement said of the device's clock.
+struct ClocksSeen {
+  std::set<std::string> stamps;
+  int low_mhz = -1, high_mhz = -1;
+
+  void Add(const Slot& slot);
+  void Add(const ClocksSeen& other);
 };
 
 struct CheckResult {

@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "checks/judge/tool_check.h"
 
 namespace crucible::judge {
 namespace {
@@ -151,6 +152,28 @@ bool Bench::Check(CheckLevel level, const std::vector<std::string>& only) {
   return false;
 }
 
+bool Bench::CheckWithTools() {
+  bool all = true;
+  for (const ToolCheck& check : request_->target.tool_checks) {
+    Tell(check.name);
+    CheckRow row = LeftMs() > 0 ? RunToolCheck(check, request_->candidate, LeftMs())
+                                : CheckRow{.name = check.name,
+                                           .result = {.margins = "{}",
+                                                      .limits = "{}",
+                                                      .reason = "not run: the job's time ran out"}};
+    if (!row.not_run.empty()) {
+      report_.conditions[check.tool] = "not on this machine";
+      Tell(row.name + ": " + row.result.reason);
+    } else if (!row.result.pass && all) {
+      all = false;
+      report_.verdict = Verdict::kCheckFailed;
+      report_.reason = row.name + ": " + row.result.reason;
+    }
+    report_.checks.push_back(std::move(row));
+  }
+  return all;
+}
+
 bool Bench::SameLibrary() {
   for (ArmRunner* arm : {&*baseline_, &*candidate_}) {
     if (!arm->library_sha256().empty()) continue;
@@ -175,7 +198,7 @@ Outcome<decide::Decision> Bench::RunPair(const TargetCase& item, Decider decider
        .progress = [&](const std::string& line) { Tell(what + " " + item.name + ": " + line); }},
       random_, *clock_);
   auto decision = session.Run(std::move(decider));
-  clocks_.insert(session.clocks().begin(), session.clocks().end());
+  clocks_.Add(session.clocks());
   return decision;
 }
 

@@ -35,6 +35,10 @@ class Bench {
   // a crash sets the report's verdict.
   bool Check(CheckLevel level, const std::vector<std::string>& only);
 
+  // Runs the target's tools on the candidate's build, those that the machine has; true when none of
+  // them found anything. The report names those that were not run.
+  bool CheckWithTools();
+
   // Decides these cases together as one claim; true when all are accepted.
   bool Claim(const std::vector<TargetCase>& cases, const std::string& rule_name);
   // Ratchets each of these cases; true when all pass.
@@ -70,7 +74,7 @@ class Bench {
   TemporaryFolder folder_;  // harness logs
   std::mt19937_64 random_;
   std::optional<ArmRunner> baseline_, candidate_;
-  std::set<std::string> clocks_;
+  ClocksSeen clocks_;
   Report report_;
 };
 

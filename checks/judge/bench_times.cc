@@ -128,7 +128,7 @@ bool Bench::Measure(const std::vector<TargetCase>& cases, bool with_peers) {
           }
           auto slot = arms[k].RunSlot(plans[k]);
           if (!slot) return tl::unexpected(slot.error());
-          clocks_.insert(slot->clock);
+          clocks_.Add(*slot);
           timed[k].slots_us.push_back(slot->median_us);
           return {};
         };
@@ -169,9 +169,12 @@ Report Bench::Finish() {
   const nlohmann::json own = nlohmann::json::parse(candidate_->conditions(), nullptr, false);
   if (own.is_object())
     for (const auto& [key, value] : own.items()) report_.conditions[key] = value.dump();
-  if (!clocks_.empty())
+  if (!clocks_.stamps.empty())
     report_.conditions["clock"] =
-        nlohmann::json(clocks_.size() == 1 ? *clocks_.begin() : "mixed").dump();
+        nlohmann::json(clocks_.stamps.size() == 1 ? *clocks_.stamps.begin() : "mixed").dump();
+  if (clocks_.low_mhz >= 0)
+    report_.conditions["sm_mhz"] =
+        nlohmann::json(fmt::format("{} to {}", clocks_.low_mhz, clocks_.high_mhz)).dump();
   report_.conditions["judge_protocol"] = kJudgeProtocol;
   report_.configuration = candidate_->configuration();
   report_.candidate_library = candidate_->library_sha256();

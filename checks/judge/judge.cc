@@ -27,14 +27,25 @@ Result<std::vector<std::string>> SelectChecks(const Request& request) {
   return request.cases;
 }
 
+std::string AllPass(const std::vector<CheckRow>& checks) {
+  std::vector<std::string> left_out;
+  for (const CheckRow& row : checks)
+    if (!row.not_run.empty()) left_out.push_back(row.name + ": " + row.not_run);
+  std::string text = fmt::format("all {} checks pass", checks.size() - left_out.size());
+  if (!left_out.empty())
+    text += fmt::format("; {} not run ({})", left_out.size(), fmt::join(left_out, "; "));
+  return text;
+}
+
 }  // namespace
 
 Result<Report> RunCheck(const Request& request, Clock& clock) {
   CRUCIBLE_ASSIGN(const std::vector<std::string> only, SelectChecks(request));
   CRUCIBLE_ASSIGN(Bench bench, Bench::Make(request, "check", false, clock));
-  if (bench.Check(request.level, only) && !bench.failed()) {
+  const bool with_tools = request.level == CheckLevel::kFull && only.empty();
+  if (bench.Check(request.level, only) && (!with_tools || bench.CheckWithTools())) {
     bench.report().verdict = Verdict::kAccepted;
-    bench.report().reason = fmt::format("all {} checks pass", bench.report().checks.size());
+    bench.report().reason = AllPass(bench.report().checks);
   }
   return bench.Finish();
 }
@@ -65,7 +76,7 @@ Result<Report> RunGate(const Request& request, Clock& clock) {
                      [&](const TargetCase& claim) { return claim.name == item.name; }))
       others.push_back(item);
   CRUCIBLE_ASSIGN(Bench bench, Bench::Make(request, "gate", true, clock));
-  if (!bench.Check(CheckLevel::kFull, {})) return bench.Finish();
+  if (!bench.Check(CheckLevel::kFull, {}) || !bench.CheckWithTools()) return bench.Finish();
   const bool claimed = claims.empty() || bench.Claim(claims, "claim");
   // A person may let a flagged gain in: then the other cases must hold as for any merge.
   const bool flagged = !claimed && bench.report().verdict == Verdict::kFlagged;

@@ -69,7 +69,7 @@ void PairSession::Tell(const std::string& line) {
 
 Outcome<Slot> PairSession::RunSlot(ArmRunner& arm, const SlotRequest& request) {
   auto slot = arm.RunSlot(request);
-  if (slot) clocks_.insert(slot->clock);
+  if (slot) clocks_.Add(*slot);
   return slot;
 }
 

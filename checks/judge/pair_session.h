@@ -47,7 +47,7 @@ class PairSession {
 
   Outcome<decide::Decision> Run(Decider decider);
 
-  const std::set<std::string>& clocks() const { return clocks_; }  // as the harness named them
+  const ClocksSeen& clocks() const { return clocks_; }
 
  private:
   Outcome<> OpenPair();
@@ -65,7 +65,7 @@ class PairSession {
   Clock& clock_;
   std::int64_t end_ns_ = 0, told_ns_ = 0;
   SlotRequest slot_;
-  std::set<std::string> clocks_;
+  ClocksSeen clocks_;
   int pair_ = -1, rounds_done_ = 0;
   double start_ms_ = 0, round_ms_ = 0, call_us_ = 0, baseline_us_ = 0;
 };

@@ -15,11 +15,13 @@ json ParsedOr(const std::string& text) {
 }
 
 json CheckJson(const CheckRow& row) {
-  return {{"case", row.name},
-          {"pass", row.result.pass},
-          {"margins", ParsedOr(row.result.margins)},
-          {"limits", ParsedOr(row.result.limits)},
-          {"reason", row.result.reason}};
+  json object = {{"case", row.name},
+                 {"pass", row.result.pass},
+                 {"margins", ParsedOr(row.result.margins)},
+                 {"limits", ParsedOr(row.result.limits)},
+                 {"reason", row.result.reason}};
+  if (!row.not_run.empty()) object["not_run"] = row.not_run;
+  return object;
 }
 
 json CaseJsonOf(const CaseRow& row) {

@@ -17,6 +17,7 @@ namespace crucible::judge {
 struct CheckRow {
   std::string name;
   CheckResult result;
+  std::string not_run;  // a check that this machine cannot make: why; empty otherwise
 };
 
 struct CaseRow {

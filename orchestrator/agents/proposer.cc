@@ -85,14 +85,40 @@ class Proposer {
     for (const std::string& key : order_.retry) {
       const auto entry = store_.FindEntry(key);
       if (!entry) continue;
-      const json change = json::parse(entry->change, nullptr, false);
-      if (!change.is_object() || !change.contains("knobs")) continue;
-      Configuration wanted;
-      for (const auto& [name, values] : change["knobs"].items())
-        if (values.is_array() && values.size() == 2) wanted[name] = values[1].get<std::int64_t>();
-      search->TryFirst(wanted);
+      Configuration wanted = KnobsOf(*entry);
+      if (wanted.empty()) {
+        CRUCIBLE_ASSIGN(wanted, KeptBy(entry->mission));
+      }
+      if (!wanted.empty()) search->TryFirst(wanted);
     }
     return {};
+  }
+
+  static Configuration KnobsOf(const Entry& entry) {
+    Configuration knobs;
+    const json change = json::parse(entry.change, nullptr, false);
+    if (!change.is_object() || !change.contains("knobs")) return knobs;
+    for (const auto& [name, values] : change["knobs"].items())
+      if (values.is_array() && values.size() == 2) knobs[name] = values[1].get<std::int64_t>();
+    return knobs;
+  }
+
+  // A merge that stayed undecided names no knobs: what its mission had kept is what it was about.
+  Result<Configuration> KeptBy(const std::string& mission) {
+    Configuration kept;
+    if (mission.empty()) return kept;
+    EntryFilter filter;
+    filter.mission = mission;
+    filter.author = kAuthor;
+    CRUCIBLE_ASSIGN(const std::vector<Entry> entries, store_.QueryEntries(filter));
+    for (const Entry& entry : entries) {
+      const bool committed =
+          std::any_of(entry.evidence.begin(), entry.evidence.end(),
+                      [](const Evidence& evidence) { return evidence.kind == "commit"; });
+      if (!committed) continue;
+      for (const auto& [name, value] : KnobsOf(entry)) kept[name] = value;
+    }
+    return kept;
   }
 
   Result<> Experiment(ProposalSearch* search, const Proposal& proposal) {
@@ -143,14 +169,15 @@ class Proposer {
     Result<JudgeReport> judged = Judge("screen");  // begins with the quick check
     std::map<std::string, double> margins;
     if (judged) margins = judged->margins;
-    if (judged && judged->pass) {
-      judged = Judge("confirm");
-      outcome.accepted = judged && judged->pass;
+    std::string rule = "screen";
+    if (judged && WorthMerging(*judged)) {
+      judged = Judge(rule = "confirm");
+      outcome.accepted = judged && WorthMerging(*judged);
     }
     if (!judged) return WithoutVerdict(judged.error());
     JudgeReport report = std::move(*judged);
     outcome.ratio = report.Ratio(order_.cases);
-    outcome.kind = KindOf(report, outcome.ratio);
+    outcome.kind = KindOf(report, rule, order_.cases);
     outcome.summary = CaseNumbers(report);
     outcome.reason = report.reason;
     if (!report.first_failed_check.empty()) {
@@ -162,6 +189,11 @@ class Proposer {
     return outcome;
   }
 
+  // A gain beyond what is believed at once is kept as well: the merge shows it to a person.
+  static bool WorthMerging(const JudgeReport& report) {
+    return report.pass || report.verdict == "flagged";
+  }
+
   // The candidate hung, or took the judge down with it: that is an answer about the candidate.
   static Outcome WithoutVerdict(const Error& error) {
     Outcome outcome;
@@ -169,16 +201,6 @@ class Proposer {
     outcome.summary = "no verdict";
     outcome.reason = error.text;
     return outcome;
-  }
-
-  static EntryKind KindOf(const JudgeReport& report, std::optional<double> ratio) {
-    if (report.pass) return EntryKind::kWin;
-    if (report.verdict == "inconclusive" || report.verdict == "refused")
-      return EntryKind::kInconclusive;
-    if (report.verdict == "crashed") return EntryKind::kCrashed;
-    if (report.verdict == "check_failed") return EntryKind::kRefused;
-    if (report.verdict == "rejected" && ratio.value_or(1) > 1) return EntryKind::kLoss;
-    return EntryKind::kNull;
   }
 
   Result<Arm> BuildCandidate() {

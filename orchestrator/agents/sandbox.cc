@@ -297,8 +297,8 @@ Result<SubprocessSpec> Sandboxed(const SandboxSpec& sandbox, SubprocessSpec spec
 Result<SubprocessSpec> SandboxedJob(SandboxSpec sandbox, SubprocessSpec job) {
   sandbox.devices = true;
   // What gpu_run sets once it is the job's turn; not its token, which proves nothing from inside.
-  for (const char* name :
-       {"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CRUCIBLE_JOB_ID", "CRUCIBLE_JOB_NONCE"})
+  for (const char* name : {"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CRUCIBLE_JOB_ID",
+                           "CRUCIBLE_JOB_NONCE", "CRUCIBLE_SM_CLOCK_MHZ"})
     sandbox.inherited.emplace_back(name);
   return Sandboxed(sandbox, std::move(job));
 }

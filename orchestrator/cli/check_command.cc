@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <ostream>
+#include <utility>
 
 #include "base/files.h"
 #include "base/json.h"
@@ -50,11 +51,29 @@ Result<int> Judge(const Place& place, std::vector<std::string> words, bool as_js
   return status.ShellCode();
 }
 
-Result<std::string> ArmFile(const Place& place, const Arm& arm, const std::string& role) {
-  const std::filesystem::path file = place.workspace.home / "folder-builds" / (role + ".arm.json");
-  CRUCIBLE_TRY(WriteFileAtomically(file, ToJson(arm).dump(2) + "\n"));
-  return file.string();
-}
+// The arms as files for the judge, in a folder of this call alone: another one may be waiting for
+// the device with its own.
+class ArmFiles {
+ public:
+  static Result<ArmFiles> Make() {
+    ArmFiles files;
+    CRUCIBLE_ASSIGN(files.folder_, MakeTemporaryDirectory("crucible-arms"));
+    return files;
+  }
+  ArmFiles(ArmFiles&& other) noexcept : folder_(std::exchange(other.folder_, {})) {}
+  ~ArmFiles() {
+    if (!folder_.empty()) (void)RemoveTree(folder_);
+  }
+  Result<std::string> Write(const Arm& arm, const std::string& role) const {
+    const std::filesystem::path file = folder_ / (role + ".arm.json");
+    CRUCIBLE_TRY(WriteFileAtomically(file, ToJson(arm).dump(2) + "\n"));
+    return file.string();
+  }
+
+ private:
+  ArmFiles() = default;
+  std::filesystem::path folder_;
+};
 
 std::string Joined(const std::vector<std::string>& names) {
   return fmt::format("{}", fmt::join(names, ","));
@@ -70,7 +89,8 @@ Result<int> RunCheck(const Options& options, std::ostream& out) {
   CRUCIBLE_ASSIGN(Place place, OpenPlace(options.target));
   CRUCIBLE_TRY(SelectCases(place.target, options.cases));
   CRUCIBLE_ASSIGN(const Arm candidate, ArmOf(&place, options.candidate));
-  CRUCIBLE_ASSIGN(const std::string file, ArmFile(place, candidate, "candidate"));
+  CRUCIBLE_ASSIGN(const ArmFiles files, ArmFiles::Make());
+  CRUCIBLE_ASSIGN(const std::string file, files.Write(candidate, "candidate"));
   return Judge(place,
                {"check", "--target", place.target.file.string(), "--candidate", file, "--level",
                 options.quick ? "quick" : "full"},
@@ -82,8 +102,9 @@ Result<int> RunCompare(const Options& options, std::ostream& out) {
   CRUCIBLE_ASSIGN(const std::vector<TargetCase> cases, SelectCases(place.target, options.cases));
   CRUCIBLE_ASSIGN(const Arm baseline, ArmOf(&place, options.baseline));
   CRUCIBLE_ASSIGN(const Arm candidate, ArmOf(&place, options.candidate));
-  CRUCIBLE_ASSIGN(const std::string first, ArmFile(place, baseline, "baseline"));
-  CRUCIBLE_ASSIGN(const std::string second, ArmFile(place, candidate, "candidate"));
+  CRUCIBLE_ASSIGN(const ArmFiles files, ArmFiles::Make());
+  CRUCIBLE_ASSIGN(const std::string first, files.Write(baseline, "baseline"));
+  CRUCIBLE_ASSIGN(const std::string second, files.Write(candidate, "candidate"));
   std::vector<std::string> names;
   for (const TargetCase& item : cases) names.push_back(item.name);
   return Judge(place,

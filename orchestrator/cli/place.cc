@@ -44,10 +44,13 @@ Result<Arm> ArmOfLibrary(Place* place, const BaselineContext& context,
   arm.build = place->workspace.home / "folder-builds" / ("library-" + hash.substr(0, 16));
   arm.source_hash = hash;
   const std::filesystem::path copy = arm.build / name;
+  if (const auto there = Sha256HexOfFile(copy); there && *there == hash) return arm;
   CRUCIBLE_TRY(MakeDirectories(copy.parent_path()));
+  // Moved into place: another comparison may have a file of that name loaded.
+  const std::filesystem::path whole = copy.string() + "." + RandomHex(6);
   std::error_code failed;
-  std::filesystem::copy_file(library, copy, std::filesystem::copy_options::overwrite_existing,
-                             failed);
+  std::filesystem::copy_file(library, whole, failed);
+  if (!failed) std::filesystem::rename(whole, copy, failed);
   if (failed)
     return Fail(ErrorKind::kIo, "copy library", library.string(), failed.message(),
                 "check its permissions and the free space of " + arm.build.string());
@@ -63,8 +66,15 @@ Result<Arm> ArmOf(Place* place, const std::string& what) {
       std::filesystem::path(what).extension() == ".so")
     return ArmOfLibrary(place, context, what);
   if (!std::filesystem::is_directory(what, ignored)) {
-    CRUCIBLE_ASSIGN(const std::string commit, place->repository.Resolve(what));
-    return BaselineArm(context, commit);
+    const auto commit = place->repository.Resolve(what);
+    if (!commit)
+      return Fail(commit.error().kind, "measure", what,
+                  std::filesystem::exists(what, ignored)
+                      ? "it is a file, and no built library (NAME.so)"
+                      : "it is no folder, no built library (NAME.so) and no revision of this "
+                        "repository",
+                  "name a folder, a library or a branch, tag or commit");
+    return BaselineArm(context, *commit);
   }
   const std::filesystem::path source = std::filesystem::canonical(what);
   CRUCIBLE_ASSIGN(const std::string tip, place->repository.MainTip());

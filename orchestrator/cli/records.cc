@@ -95,7 +95,7 @@ json RecordsOf(const std::vector<Point>& points, const std::vector<Entry>& entri
 
 std::string RecordsText(const json& records) {
   if (records.empty())
-    return "no records: main was not measured in this log yet (`crucible campaign run` does it "
+    return "no records: main was not measured in this log yet (`crucible campaign launch` does it "
            "first); `crucible log query` lists its entries\n";
   std::string text;
   for (const json& item : records) {

@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "checks/report.h"
+#include "tests/checks/judge_fixture.h"
 
 namespace crucible::judge {
 namespace {
@@ -16,62 +17,6 @@ namespace {
 using decide::Verdict;
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
-
-const char kTarget[] = R"(name = "fake"
-device = "cpu"
-[paths]
-editable = ["kernel/"]
-[harness]
-command = [")" CRUCIBLE_FAKE_HARNESS R"(", "{build}/plan"]
-[[peer]]
-name = "library"
-command = [")" CRUCIBLE_FAKE_HARNESS R"(", "{source}/peer_plan"]
-[[case]]
-name = "small"
-params = { n = 32 }
-[[case]]
-name = "large"
-params = { n = 512 }
-[[check]]
-params = { kind = ["dense", "zero"], n = 8 }
-level = "quick"
-[[check]]
-params = { kind = "wide", n = [3, 5] }
-[limits]
-request_limit = "2s"
-)";
-
-class Judge : public ::testing::Test {
- protected:
-  void SetUp() override {
-    folder_ = *MakeTemporaryDirectory("judge-test");
-    auto target = ParseTarget(kTarget, folder_ / "t.toml");
-    ASSERT_TRUE(target) << target.error().text;
-    request_.target = *target;
-    request_.seed = 7;
-    request_.baseline = MakeArm("main", "time_us 100\ntime_us.large 4000\n");
-  }
-  void TearDown() override { (void)RemoveTree(folder_); }
-
-  Arm MakeArm(const std::string& name, const std::string& plan) {
-    const fs::path build = folder_ / name;
-    EXPECT_TRUE(WriteFileAtomically(build / "plan", plan));
-    return {.name = name,
-            .source = folder_,
-            .build = build,
-            .main = folder_,
-            .source_hash = "hash of " + name};
-  }
-
-  Request With(const std::string& candidate_plan) {
-    Request request = request_;
-    request.candidate = MakeArm("m1", candidate_plan);
-    return request;
-  }
-
-  fs::path folder_;
-  Request request_;
-};
 
 TEST_F(Judge, AcceptsAFasterArmAndSaysByHowMuch) {
   Request request = With("time_us 97\n");
@@ -91,6 +36,16 @@ TEST_F(Judge, AcceptsAFasterArmAndSaysByHowMuch) {
   EXPECT_EQ(json["seed"], 7);
   EXPECT_EQ(json["baseline"]["source_hash"], "hash of main");
   EXPECT_EQ(json["candidate"]["source_hash"], "hash of m1");
+}
+
+TEST_F(Judge, KeepsTheRangeOfTheGpusClockAmongTheConditions) {
+  request_.baseline = MakeArm("main", "time_us 100\nsm_mhz 1965\n");
+  Request request = With("time_us 97\nsm_mhz 1980\n");
+  request.cases = {"small"};
+  const auto report = RunCompare(request);
+  ASSERT_TRUE(report) << report.error().text;
+  EXPECT_EQ(ToJson(*report)["conditions"]["sm_mhz"], "1965 to 1980");
+  EXPECT_FALSE(ToJson(*RunCheck(With("time_us 97\n")))["conditions"].contains("sm_mhz"));
 }
 
 TEST_F(Judge, DoesNotAcceptAnArmOfTheSameSpeed) {

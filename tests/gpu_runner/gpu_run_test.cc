@@ -293,7 +293,8 @@ TEST_F(GpuRun, ACrashBetweenRecordAndStartLeavesNoCgroup) {
   // process.
   HolderRecord dead;
   dead.nonce = "0123456789abcdef0123456789abcdef";
-  dead.cgroup = JobCgroupPath("jtest" + std::to_string(::getpid()));
+  dead.job = "jtest" + std::to_string(::getpid());
+  dead.cgroup = JobCgroupPath(dead.job);
   EXPECT_TRUE(KillSurvivors(dead, 1000).empty());
   if (!MakeJobCgroup(dead.cgroup)) GTEST_SKIP() << "no cgroup can be made here: " << dead.cgroup;
   EXPECT_TRUE(std::filesystem::exists(dead.cgroup));

@@ -64,6 +64,42 @@ TEST_F(Gpu, APinIsMarkedBeforeItIsSetSoThatAKillInBetweenLosesNoLock) {
   EXPECT_FALSE(Exists("ran"));
 }
 
+TEST_F(Gpu, TheJobIsToldTheClockThatWasLockedForIt) {
+  const auto told = [&](std::vector<std::string> words) {
+    words.insert(words.end(), {"--", "sh", "-c", "echo [$CRUCIBLE_SM_CLOCK_MHZ]"});
+    return Run(words).out;
+  };
+  environment_["CRUCIBLE_SM_CLOCK_MHZ"] = "999";  // of somebody else's job
+  EXPECT_EQ(told({"--device", "0", "--clocks", "pin"}), "[1980]\n");
+  EXPECT_EQ(told({"--device", "0", "--clocks", "observe"}), "[]\n");
+  SetNvml("permission 0\n");
+  EXPECT_EQ(told({"--device", "0", "--clocks", "pin"}), "[]\n");
+}
+
+TEST_F(Gpu, ALockThatCannotBeSetAgainIsSaidAndIsNoLostGpu) {
+  const auto run = Run({"--device", "0", "--clocks", "pin", "--", "sh", "-c",
+                        "echo permission 0 >$FAKE_NVML_STATE"});
+  EXPECT_EQ(run.status.ShellCode(), 0);
+  EXPECT_EQ(run.err.find("stopped answering"), std::string::npos) << run.err;
+  EXPECT_NE(Rows().at(0).drift, "gone");
+  EXPECT_NE(Rows().at(0).clocks.find("\"clock\":\"unlocked\""), std::string::npos)
+      << Rows().at(0).clocks;
+}
+
+TEST_F(Gpu, ThePinIsSetAgainHoweverTheJobEnds) {
+  const std::vector<std::vector<std::string>> jobs = {{"--", "false"},
+                                                      {"--", "sh", "-c", "kill -9 $$"},
+                                                      {"--limit", "100ms", "--", "sleep", "60"},
+                                                      {"--", "/no/such/command"}};
+  for (const std::vector<std::string>& job : jobs) {
+    std::filesystem::remove(folder_ / "nvml.calls");
+    std::vector<std::string> words = {"--device", "0", "--clocks", "pin"};
+    words.insert(words.end(), job.begin(), job.end());
+    EXPECT_NE(Run(words).status.ShellCode(), 0);
+    EXPECT_EQ(NvmlCalls(), "lock 1980\nlock 1980\n") << job.back();
+  }
+}
+
 TEST_F(Gpu, ANestedCallNeverPins) {
   Run({"--device", "0", "--clocks", "pin", "--", Program(), "--device", "0", "--clocks", "pin",
        "--", "true"});

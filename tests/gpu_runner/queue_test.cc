@@ -2,8 +2,14 @@
 #include "gpu_runner/queue.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/files.h"
+#include "base/subprocess.h"
 #include "gpu_runner/clocks.h"
+#include "gpu_runner/survivors.h"
 #include "gpu_runner/token.h"
 
 namespace crucible {
@@ -135,6 +141,78 @@ TEST(Drift, IsToldFromTheSamples) {
   ClockReport refused = Report({1500, 1500});
   refused.pin_refused = true;
   EXPECT_EQ(DriftVerdict(refused), "unlocked");
+}
+
+// The lock directory is open to every user of the machine, so its files prove little.
+class SharedFolder : public ::testing::Test {
+ protected:
+  void SetUp() override { folder_ = *MakeTemporaryDirectory("shared-folder-test"); }
+  void TearDown() override { (void)RemoveTree(folder_); }
+
+  // A process that carries `nonce`, as one of a job's would.
+  static Subprocess Carrier(const std::string& nonce) {
+    auto child =
+        Subprocess::Start({.argv = {"sleep", "1000"}, .environment = {{kNonceVariable, nonce}}});
+    CRUCIBLE_CHECK(child.has_value(), child ? "" : child.error().text);
+    return std::move(*child);
+  }
+  std::filesystem::path folder_;
+};
+
+TEST_F(SharedFolder, ARecordEndsOnlyProcessesOfWhoWroteIt) {
+  const std::string nonce = "f00d" + std::to_string(::getpid());
+  Subprocess mine = Carrier(nonce);
+  HolderRecord record;
+  record.nonce = nonce;
+  record.job = "j1";
+  record.owner = ::geteuid() + 1;
+  EXPECT_TRUE(KillSurvivors(record, 1000).empty());
+  EXPECT_FALSE(mine.Wait(std::chrono::milliseconds(50))) << "another user's record ended it";
+  record.owner = ::geteuid();
+  EXPECT_TRUE(KillSurvivors(record, 5000).empty());
+  EXPECT_EQ(mine.Wait()->signal, 9);
+}
+
+TEST_F(SharedFolder, ARecordWithoutANonceEndsNothing) {
+  Subprocess mine = Carrier("");
+  HolderRecord record;
+  record.owner = ::geteuid();
+  EXPECT_TRUE(KillSurvivors(record, 1000).empty());
+  EXPECT_FALSE(mine.Wait(std::chrono::milliseconds(50)));
+  mine.Signal(SIGKILL);
+  (void)mine.Wait();
+}
+
+TEST_F(SharedFolder, ARecordNamesNoCgroupButTheOneOfItsJob) {
+  std::filesystem::create_directory(folder_ / "system");
+  ASSERT_TRUE(WriteFileAtomically(folder_ / "system" / "cgroup.kill", ""));
+  HolderRecord record;
+  record.job = "j1";
+  record.cgroup = (folder_ / "system").string();
+  EXPECT_TRUE(KillSurvivors(record, 100).empty());
+  EXPECT_EQ(ReadFile(folder_ / "system" / "cgroup.kill").value(), "");
+}
+
+TEST(LockDirectories, OfSeveralMachinesAreRefusedAndLocalOnesAreNot) {
+  for (const std::uint32_t type : {0x6969u, 0xFF534D42u, 0x0BD00BD0u, 0x47504653u})
+    EXPECT_TRUE(IsNetworkFileSystem(type)) << type;
+  for (const std::uint32_t type : {0xEF53u, 0x01021994u, 0x58465342u, 0x9123683Eu, 0x794C7630u})
+    EXPECT_FALSE(IsNetworkFileSystem(type)) << "ext4, tmpfs, xfs, btrfs, overlayfs: " << type;
+}
+
+TEST_F(SharedFolder, ALinkInPlaceOfALockIsNotFollowed) {
+  const auto device = DeviceFolder::Open(folder_, "cpu");
+  ASSERT_TRUE(device) << device.error().text;
+  ASSERT_TRUE(WriteFileAtomically(folder_ / "precious", "kept"));
+  ::chmod((folder_ / "precious").c_str(), 0600);
+  for (const char* name : {"mutex", "cpu/lock", "cpu/holder"})
+    std::filesystem::create_symlink(folder_ / "precious", folder_ / name);
+  EXPECT_FALSE(LockQueueMutex(folder_));
+  EXPECT_FALSE(device->TryLock());
+  EXPECT_FALSE(device->ReadHolder());
+  struct stat file {};
+  ASSERT_EQ(::stat((folder_ / "precious").c_str(), &file), 0);
+  EXPECT_EQ(file.st_mode & 0777, 0600u);
 }
 
 }  // namespace

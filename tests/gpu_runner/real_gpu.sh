@@ -1,7 +1,8 @@
 #!/bin/bash
 # What docs/results/gpu_runner.md shows of a real GPU, with nvcc, nvidia-smi and git: two worktrees
 # and a nested call, a job and a runner SIGKILLed while they hold memory, a toolchain profile, the
-# clocks that were recorded, and what a call costs. Policy observe: no clock is ever set.
+# clocks that were recorded, a memory checker in its domain, and what a call costs. Policy observe:
+# no clock is ever set.
 #   tests/gpu_runner/real_gpu.sh [FOLDER_OF_GPU_RUN [GPU_RUN_BENCH]]
 set -u
 source=$(cd "$(dirname "$0")" && pwd)
@@ -55,6 +56,19 @@ printf '[cuda]\ncuda_root = "%s"\nhost_compiler = "g++"\ndriver_min = "450.0"\n[
   "$root" >home/.config/crucible/toolchains.toml
 (cd one && gpu_run --toolchain cuda -- sh -c 'command -v nvcc; echo $CUDA_HOME $CXX; ../hold 2 3')
 (cd one && gpu_run --toolchain old -- true; echo "exit code $?")
+
+echo "== compute-sanitizer, confined as in a target's full check: clean, then a write out of bounds"
+if command -v compute-sanitizer >/dev/null && [ -x "$bin/crucible_confine" ]; then
+  printf '%s\n' '__global__ void f(int* p) { p[threadIdx.x + (1 << 20)] = 1; }' \
+    'int main() { int* p; cudaMalloc(&p, 4); f<<<1, 32>>>(p); return cudaDeviceSynchronize(); }' >bad.cu
+  nvcc -O2 -o bad bad.cu
+  for program in "../hold 1 1" ../bad; do
+    (cd one && gpu_run -- "$bin/crucible_confine" compute-sanitizer --tool memcheck --error-exitcode 9 \
+      $program | grep -E 'SUMMARY|Invalid' | head -2; echo "$program: exit code ${PIPESTATUS[0]}")
+  done
+else
+  echo "not run: there is no compute-sanitizer or no crucible_confine here"
+fi
 
 echo "== history"
 (cd two && gpu_run history && gpu_run history --json -n 1)

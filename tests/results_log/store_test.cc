@@ -235,5 +235,11 @@ TEST(ConditionsTest, OnlyFieldsThatMatterAskForARetest) {
   EXPECT_TRUE(ChangedSince(then, then).empty());
 }
 
+TEST(ConditionsTest, WhatWasOrIsUnknownSaysNothingOfAChange) {
+  EXPECT_TRUE(ChangedSince({{"clock", "unknown"}}, {{"clock", "unlocked"}}).empty());
+  EXPECT_TRUE(ChangedSince({{"driver", "580"}}, {{"driver", "unknown"}}).empty());
+  EXPECT_EQ(ChangedSince({{"clock", "pinned"}}, {{"clock", "unlocked"}}).size(), 1u);
+}
+
 }  // namespace
 }  // namespace crucible

@@ -146,18 +146,6 @@ bool ChangedMeanwhile(const Session& session, const std::string& tree) {
 
 }  // namespace
 
-EntryKind KindOf(const JudgeReport& report, const std::string& rule,
-                 const std::vector<std::string>& cases) {
-  if (report.pass) return rule == "screen" ? EntryKind::kInconclusive : EntryKind::kWin;
-  if (report.verdict == "inconclusive" || report.verdict == "refused" ||
-      report.verdict == "flagged")
-    return EntryKind::kInconclusive;
-  if (report.verdict == "crashed") return EntryKind::kCrashed;
-  if (report.verdict == "check_failed") return EntryKind::kRefused;
-  if (report.verdict == "rejected" && report.Ratio(cases).value_or(1) > 1) return EntryKind::kLoss;
-  return EntryKind::kNull;
-}
-
 Result<Arm> BuildWorktree(Session* session, bool* built_now) {
   CRUCIBLE_TRY(session->NothingForeignChanged());
   CRUCIBLE_ASSIGN(const std::string tree, session->Tree());

@@ -31,11 +31,6 @@ Result<JudgeReport> Check(Session* session, const std::string& level);
 // Verdict, table of the cases, reason, margins: what an agent is shown of a report.
 std::string ReportText(const JudgeReport& report, const Session& session);
 
-// The log's kind for a comparison by that rule. A screen that passes is no win: it says "worth
-// confirming" and no more.
-EntryKind KindOf(const JudgeReport& report, const std::string& rule,
-                 const std::vector<std::string>& cases);
-
 // The claimed cases that were slower by 2 % and more, with their numbers; none where there are none.
 std::vector<std::string> ClearlySlower(const std::vector<CaseResult>& cases);
 

@@ -16,6 +16,7 @@
 #include <string>
 #include <thread>
 
+#include "base/subprocess.h"
 #include "checks/harness/handover.h"
 #include "checks/harness/shared_arena.h"
 
@@ -131,6 +132,56 @@ TEST(HandoverCost, IsATimeAndTheThreadEnds) {
   std::int64_t least = INT64_MAX;
   for (int i = 0; i < 50; ++i) least = std::min(least, handover.MeasureNs());
   EXPECT_LT(least, 10'000'000);
+}
+
+// crucible_confine COMMAND: what may hold a candidate and is no worker of the harness.
+class ConfineTest : public ::testing::Test {
+ protected:
+  static Captured Confined(std::vector<std::string> words) {
+    words.insert(words.begin(), CRUCIBLE_BIN_DIR "/crucible_confine");
+    auto run = RunCaptured({.argv = std::move(words)}, std::chrono::seconds(30));
+    EXPECT_TRUE(run) << run.error().text;
+    return run ? *run : Captured{};
+  }
+  void SetUp() override {
+    if (Confined({"true"}).err.find("no Landlock") != std::string::npos)
+      GTEST_SKIP() << "this kernel or container has no Landlock";
+  }
+};
+
+TEST_F(ConfineTest, BecomesTheCommandWhichMayStartOthersAndWriteScratchFiles) {
+  const Captured run = Confined({"sh", "-c",
+                                 "file=$(mktemp) && echo written >\"$file\" && "
+                                 "sh -c 'cat \"$0\"' \"$file\" && rm \"$file\" && exit 9"});
+  EXPECT_EQ(run.out, "written\n") << run.err;
+  EXPECT_EQ(run.status.code, 9);
+  EXPECT_EQ(Confined({"/no/such/checker"}).status.code, 127);
+  EXPECT_EQ(Confined({}).status.code, 2);
+}
+
+TEST_F(ConfineTest, TheJudgesMemoryAndDescriptorsAreClosedToItForRootToo) {
+  const std::string judge = "/proc/" + std::to_string(::getpid());
+  const int own = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  const std::string descriptor = judge + "/fd/" + std::to_string(own);
+  int tried = 0;
+  for (const std::string& command :
+       {"exec 9<" + judge + "/mem", "exec 9<" + descriptor, "exec 9>" + descriptor,
+        "test -n \"$(readlink " + judge + "/exe)\"",
+        "test \"$(head -c1 " + judge + "/environ | wc -c)\" = 1"}) {
+    // Where the machine closes it to everybody there is nothing to show.
+    if (!RunCaptured({.argv = {"sh", "-c", command}})->status.ok()) continue;
+    ++tried;
+    EXPECT_NE(Confined({"sh", "-c", command}).status.code, 0) << command;
+  }
+  EXPECT_GE(tried, 1);
+  ::close(own);
+}
+
+TEST_F(ConfineTest, NothingIsWrittenBesideScratchFiles) {
+  const Captured run =
+      Confined({"sh", "-c", "echo x >>" CRUCIBLE_BIN_DIR "/crucible_confine.test"});
+  EXPECT_NE(run.status.code, 0);
+  EXPECT_NE(::access(CRUCIBLE_BIN_DIR "/crucible_confine.test", F_OK), 0);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 // PLAN is a text file of "key value" lines: time_us (100), noise (0.002: deviation of one slot, in
 // log), drift (0: added to the log time per slot, starting
 // over after 40), sha (the plan's text), target
-// (fake), mode: ok | crash_hello | crash_check | crash_slot | hang_slot | malformed_slot |
+// (fake), sm_mhz (the SM clock that slots report; none), mode: ok | crash_hello | crash_check | crash_slot | hang_slot | malformed_slot |
 // unverified | wrong_check | refuse_prepare | throttled | old_protocol | no_target. With "only
 // NAME" the mode acts on that case alone; "time_us.NAME" is the time of that case.
 #include <unistd.h>
@@ -121,10 +121,11 @@ int main(int, char** argv) {
       char text[400];
       std::snprintf(text, sizeof text,
                     "{\"ok\":true,\"calls\":31,\"median_us\":%.9g,\"mean_us\":%.9g,\"min_us\":%.9g,"
-                    "\"wall_us\":%.9g,\"verified\":%s,\"throttled\":%s,\"clock\":\"unlocked\","
+                    "\"wall_us\":%.9g,\"verified\":%s,\"throttled\":%s,\"clock\":\"unlocked\",%s"
                     "\"reason\":\"%s\"}",
                     median, median, median, 31 * median, acts("unverified") ? "false" : "true",
                     acts("throttled") ? "true" : "false",
+                    plan.count("sm_mhz") ? ("\"sm_mhz\":" + plan["sm_mhz"] + ",").c_str() : "",
                     acts("unverified") ? "output 5 holds NaN" : "");
       Reply(text);
     } else {
