@@ -15,6 +15,7 @@
 #include "missions/campaign_file.h"
 #include "orchestrator/campaign.h"
 #include "orchestrator/cli/command.h"
+#include "orchestrator/cli/table.h"
 #include "results_log/store.h"
 
 namespace crucible {
@@ -149,6 +150,12 @@ json MissionJson(const MissionRow& mission) {
           {"merge_commit", mission.merge_commit}};
 }
 
+// What a person asks first: what became of the commit, or why there is none.
+std::string CameOf(const MissionRow& mission) {
+  const bool merged = !mission.merge_outcome.empty() && mission.merge_outcome != "nothing_to_merge";
+  return merged ? mission.merge_outcome : mission.outcome;
+}
+
 int Status(const std::string& name, bool as_json, std::ostream& out, std::ostream& err) {
   const auto workspace = FindWorkspace();
   if (!workspace) return Report(workspace.error(), err);
@@ -173,13 +180,26 @@ int Status(const std::string& name, bool as_json, std::ostream& out, std::ostrea
         << "\n";
     return 0;
   }
-  fmt::print(out, "campaign {} on {}: {}\n", *chosen, (*row)->target, state);
+  const std::int64_t since = (*row)->started_ms, now = SystemClock().UnixMs();
+  const std::string when = alive ? "for " + FormatDuration(now - since)
+                           : (*row)->ended_ms
+                               ? "after " + FormatDuration(*(*row)->ended_ms - since)
+                               : fmt::format("begun {} ago", FormatDuration(now - since));
+  fmt::print(out, "campaign {} on {}: {}, {}\n", *chosen, (*row)->target, state, when);
   if (!(*row)->message.empty()) fmt::print(out, "  {}\n", (*row)->message);
-  for (const MissionRow& mission : *missions)
-    fmt::print(out, "  {:<5} {:<10} {:<18} {:<10} {:<16} {}\n", mission.id, mission.flavour,
-               fmt::format("{}", fmt::join(mission.cases, ",")), mission.state,
-               mission.merge_outcome.empty() ? mission.outcome : mission.merge_outcome,
-               mission.goal);
+  std::vector<std::vector<std::string>> table = {
+      {"mission", "flavour", "cases", "state", "came of it", "entries", "goal"}};
+  for (const MissionRow& mission : *missions) {
+    EntryFilter own;
+    own.campaign = *chosen;
+    own.mission = mission.id;
+    const auto entries = store->QueryEntries(own);
+    if (!entries) return Report(entries.error(), err);
+    table.push_back({mission.id, mission.flavour, fmt::format("{}", fmt::join(mission.cases, ",")),
+                     mission.state, CameOf(mission), std::to_string(entries->size()),
+                     mission.goal});
+  }
+  out << TableText(table, 2);
   return 0;
 }
 
