@@ -5,6 +5,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 
 #include "base/fd.h"
 #include "base/result.h"
@@ -15,6 +16,8 @@ class FileLock {
  public:
   // Waits until nobody else has `path` locked. Creates the file and its parent folders.
   static Result<FileLock> Take(const std::filesystem::path& path);
+  // Nothing at once when somebody else has it.
+  static Result<std::optional<FileLock>> TryTake(const std::filesystem::path& path);
 
  private:
   explicit FileLock(UniqueFd file) : file_(std::move(file)) {}

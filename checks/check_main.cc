@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/command_line.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "checks/judge/judge.h"
@@ -73,7 +74,8 @@ int EndWithError(const std::string& op, const Error& error) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("Checks and times kernels: the judge of agents, people and merges.");
+  CLI::App app("Checks and times kernels: the judge of agents, people and merges.",
+               "crucible_check");
   app.require_subcommand(1);
   Words words;
   bool seeded = false;
@@ -119,11 +121,8 @@ int Main(int argc, char** argv) {
   add("exploits", "are the target's cheating kernels caught, each for its own reason?");
   for (CLI::App* sub : {compare, ratchet, measure})
     sub->add_flag("--no-quick-check", words.no_quick_check, "the candidate was checked already");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  int code = 0;
+  if (!ParseWords(&app, argc, argv, &code)) return code;
 
   const std::string op = app.get_subcommands().front()->get_name();
   const auto request = MakeRequest(words, seeded);

@@ -1,14 +1,19 @@
 # crucible_test(NAME SOURCES a_test.cc... LIBS... LABELS unit|git|e2e|gpu|slurm|browser|stress
-#               [TIMEOUT seconds] [SERIAL])
+#               [TIMEOUT seconds] [SERIAL] [THREADS])
 # One test program a topic; CTest runs it whole, and its failing case's output is printed.
+# THREADS: it, or a program that it runs, has threads of its own, so the thread sanitizer judges it.
 # Configuring fails on a *_test.cc under tests/ that no target lists (see crucible_check_listed).
 function(crucible_test name)
-  cmake_parse_arguments(ARG "SERIAL" "TIMEOUT" "SOURCES;LIBS;LABELS;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "SERIAL;THREADS" "TIMEOUT" "SOURCES;LIBS;LABELS;DEPENDS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
+  endif()
+  if(ARG_THREADS)
+    list(APPEND ARG_LABELS threads)
+    set_property(GLOBAL APPEND PROPERTY CRUCIBLE_THREADED_TESTS ${name})
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE crucible_options crucible_base ${ARG_LIBS}
@@ -30,6 +35,21 @@ function(crucible_test name)
     get_filename_component(path ${source} ABSOLUTE)
     set_property(GLOBAL APPEND PROPERTY CRUCIBLE_TEST_SOURCES ${path})
   endforeach()
+endfunction()
+
+# crucible_not_sanitized(TEST WHY "…" [CASES gtest-pattern]): what no sanitizer can judge. Of a test
+# with CASES the rest runs; one without is shown by CTest as disabled. Says so when configuring.
+function(crucible_not_sanitized test)
+  cmake_parse_arguments(ARG "" "WHY;CASES" "" ${ARGN})
+  if(NOT CRUCIBLE_SANITIZE)
+    return()
+  endif()
+  if(ARG_CASES)
+    set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT "GTEST_FILTER=-${ARG_CASES}")
+  else()
+    set_tests_properties(${test} PROPERTIES DISABLED TRUE)
+  endif()
+  message(STATUS "no sanitizer judges ${test} ${ARG_CASES}: ${ARG_WHY}")
 endfunction()
 
 function(crucible_check_listed)

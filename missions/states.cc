@@ -22,8 +22,9 @@ constexpr MissionWord kOutcomes[] = {
     {"pivot", "it says that the idea is dead, with evidence"},
     {"blocked", "it could not go on and says why"},
     {"budget", "a limit ended it; its best commit is kept"},
-    {"crashed", "its process or its preparation broke"},
-    {"stopped", "a person stopped it"},
+    {"crashed", "its process broke"},
+    {"stopped", "a person stopped its campaign while it worked"},
+    {"interrupted", "its campaign was killed before it had ended; its best commit is kept"},
 };
 
 constexpr MissionWord kMergeOutcomes[] = {
@@ -48,7 +49,8 @@ struct Move {
 
 constexpr Move kMoves[] = {
     {"planned", "preparing"}, {"planned", "done"},                            // cancelled
-    {"preparing", "running"}, {"preparing", "ended"}, {"preparing", "done"},  // crashed
+    {"preparing", "running"}, {"preparing", "ended"}, {"preparing", "done"},  // interrupted
+    {"preparing", "planned"},                                                 // waits again
     {"running", "ended"},     {"running", "done"},                            // nothing to merge
     {"ended", "merging"},     {"ended", "done"},     // declined, or nothing to merge
     {"merging", "done"},      {"merging", "ended"},  // resumed, or waits for a person

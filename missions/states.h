@@ -5,8 +5,9 @@
 //
 //   planned -> preparing -> running -> ended -> merging -> done
 //
-// A step back exists only where a killed orchestrator is resumed (merging -> ended) or a merge
-// waits for a person (merging -> ended, `flagged` or `awaiting_approval`).
+// A step back exists only where a killed orchestrator is resumed (merging -> ended; a person's
+// mission that was being prepared is planned again: preparing -> planned) or a merge waits for a
+// person (merging -> ended, `flagged` or `awaiting_approval`).
 #pragma once
 
 #include <span>

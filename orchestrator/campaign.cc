@@ -58,7 +58,10 @@ Result<CampaignSummary> Campaign::Impl::Loop() {
   row.ended_ms.reset();
   if (row.deadline_ms && *row.deadline_ms < SystemClock().UnixMs())
     row.deadline_ms = SystemClock().UnixMs() + file.wall_ms;
-  CRUCIBLE_TRY(store.PutCampaign(row));
+  {
+    CRUCIBLE_ASSIGN(const FileLock turn, FileLock::Take(workspace.OwnersLock()));
+    CRUCIBLE_TRY(store.PutCampaign(row));
+  }
   Event("", "campaign",
         fmt::format("campaign {} on {} runs, {} agents", row.name, target.name, file.agents));
   CRUCIBLE_TRY(ProveFirst());
@@ -257,6 +260,7 @@ Result<> Campaign::Impl::Merge() {
 
 Result<> Campaign::Impl::End(const std::string& state, const std::string& why) {
   for (auto& [mission, agent] : agents) {
+    agent.stopped_with_campaign = agent.process.running();
     agent.process.Signal(SIGKILL);
     (void)agent.process.Wait();
     CRUCIBLE_TRY(EndAgent(&agent));
@@ -302,10 +306,12 @@ void Campaign::Impl::ShowStatus() {
   last_status_ms = now;
   std::vector<std::string> running;
   for (const auto& [mission, agent] : agents) running.push_back(mission);
-  const std::string left =
-      row.deadline_ms ? FormatDuration(std::max<std::int64_t>(0, *row.deadline_ms - now)) : "-";
+  std::string left = "no new missions";
+  if (!draining && row.deadline_ms)
+    left = fmt::format("{} left for new missions",
+                       FormatDuration(std::max<std::int64_t>(0, *row.deadline_ms - now)));
   const std::string text =
-      fmt::format("agents: {}; merging: {}; {} queued; {} left for new missions{}",
+      fmt::format("agents: {}; merging: {}; {} queued; {}{}",
                   running.empty() ? "none" : fmt::format("{}", fmt::join(running, ", ")),
                   merge ? merge->mission : "nothing", merge_queue.size(), left,
                   spent.usd > 0 || spent.tokens > 0 ? "; spent " + ToText(spent) : "");

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file_lock.h"
 #include "base/subprocess.h"
 #include "missions/planner.h"
 #include "orchestrator/agents/mission_folder.h"
@@ -28,6 +29,7 @@ struct RunningAgent {
   std::int64_t deadline_ms = 0;  // Unix ms; a grace period after the mission's own
   std::string stopped_for;       // the limit that it was told or made to end for; "": none
   bool killed = false;
+  bool stopped_with_campaign = false;
 };
 
 struct RunningMerge {
@@ -59,6 +61,7 @@ struct Campaign::Impl {
   Progress progress;
   std::string run_nonce;  // of this process; in every child's environment
   std::string id;         // random, for keys of entries
+  FileLock owned;         // while this process has the campaign
   bool fresh = false;     // this process launched it: what never began is taken back
 
   // Not in this process's environment any more: only agents and the planner's child get them.
@@ -76,7 +79,11 @@ struct Campaign::Impl {
   std::int64_t last_spend_ms = 0;
   Spend spent;  // looked at now and then
 
-  // campaign.cc: the loop (campaign_launch.cc: Launch and Resume).
+  // campaign_launch.cc: beside Launch and Resume, what both end with.
+  static Result<Campaign> Open(const std::string& name, const std::filesystem::path& repository,
+                               const Workspace& workspace, Progress progress, FileLock owned);
+
+  // campaign.cc: the loop.
   Result<CampaignSummary> Run();  // the loop; an error of it is cleaned up after
   Result<CampaignSummary> Loop();
   Result<> ProveFirst();
@@ -114,6 +121,7 @@ struct Campaign::Impl {
   // campaign_recover.cc: after a kill.
   Result<> Recover();
   Result<> RecoverMission(MissionRow row);
+  Result<> RecoverUnstarted(MissionRow row);
   Result<> SweepLeftovers();
   void Abandon(const Error& error);
   // It has a mission, or main was measured for it: there is something to resume.

@@ -4,6 +4,7 @@
 #include <regex>
 
 #include "base/clock.h"
+#include "base/file_lock.h"
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/json.h"
@@ -65,6 +66,17 @@ Result<> Freeze(const CampaignFile& file, const Workspace& workspace) {
   return WriteFileAtomically(folder / "target.toml", target);
 }
 
+// One process has a campaign at a time. Held from before the first look at its row until the process
+// ends, so that of two that launch or resume it at once exactly one goes on.
+Result<FileLock> TakeCampaign(const std::string& action, const std::string& name,
+                              const Workspace& workspace) {
+  CRUCIBLE_ASSIGN(auto lock, FileLock::TryTake(workspace.CampaignLock(name)));
+  if (!lock)
+    return Fail(ErrorKind::kConflict, action, name, "another process runs it or just begins to",
+                fmt::format("see `crucible campaign status {}`, or stop it first", name));
+  return std::move(*lock);
+}
+
 }  // namespace
 
 Result<Campaign> Campaign::Launch(const CampaignFile& file, const std::filesystem::path& repository,
@@ -75,6 +87,7 @@ Result<Campaign> Campaign::Launch(const CampaignFile& file, const std::filesyste
   CRUCIBLE_TRY(AgentsReady(file.agent, file.planner));
   CRUCIBLE_TRY(PrepareHome(workspace));
   CRUCIBLE_ASSIGN(Store store, Store::Open(workspace.LogFile()));
+  CRUCIBLE_ASSIGN(FileLock owned, TakeCampaign("launch", file.name, workspace));
   CRUCIBLE_ASSIGN(const auto known, store.FindCampaign(file.name));
   // One that was killed before it had done anything is launched anew.
   if (known && (IsAlive(ProcessIdentityFromText(known->owner)) ||
@@ -97,7 +110,7 @@ Result<Campaign> Campaign::Launch(const CampaignFile& file, const std::filesyste
   const auto begin = [&]() -> Result<Campaign> {
     CRUCIBLE_TRY(Freeze(file, workspace));
     CRUCIBLE_TRY(store.PutCampaign(row));
-    return Resume(file.name, repository, workspace, std::move(progress));
+    return Impl::Open(file.name, repository, workspace, std::move(progress), std::move(owned));
   };
   auto campaign = begin();
   if (campaign) {
@@ -111,6 +124,15 @@ Result<Campaign> Campaign::Launch(const CampaignFile& file, const std::filesyste
 
 Result<Campaign> Campaign::Resume(const std::string& name, const std::filesystem::path& repository,
                                   const Workspace& workspace, Progress progress) {
+  CRUCIBLE_TRY(Store::OpenReadOnly(workspace.LogFile()));  // a log is not made by looking for one
+  CRUCIBLE_ASSIGN(FileLock owned, TakeCampaign("resume", name, workspace));
+  return Impl::Open(name, repository, workspace, std::move(progress), std::move(owned));
+}
+
+Result<Campaign> Campaign::Impl::Open(const std::string& name,
+                                      const std::filesystem::path& repository,
+                                      const Workspace& workspace, Progress progress,
+                                      FileLock owned) {
   CRUCIBLE_ASSIGN(Store store, Store::Open(workspace.LogFile()));
   CRUCIBLE_ASSIGN(const auto row, store.FindCampaign(name));
   if (!row)
@@ -125,9 +147,9 @@ Result<Campaign> Campaign::Resume(const std::string& name, const std::filesystem
   CRUCIBLE_ASSIGN(Target target, LoadTarget(file.target));
   CRUCIBLE_TRY(AgentsReady(file.agent, file.planner));  // the key may not be set in this shell
   CRUCIBLE_ASSIGN(Repository opened, Repository::Open(repository, file.branch));
-  auto impl = std::make_unique<Impl>(Impl{std::move(file), std::move(target), workspace,
-                                          std::move(opened), std::move(store), *row,
-                                          std::move(progress), RandomHex(8), IdOf(*row)});
+  auto impl = std::make_unique<Impl>(
+      Impl{std::move(file), std::move(target), workspace, std::move(opened), std::move(store), *row,
+           std::move(progress), RandomHex(8), IdOf(*row), std::move(owned)});
   return Campaign(std::move(impl));
 }
 

@@ -34,6 +34,8 @@ std::string LastLine(const std::filesystem::path& file) {
                       end - (start == std::string::npos ? 0 : start + 1) + 1);
 }
 
+std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+
 std::string Branch(const std::string& mission) { return "crucible/" + mission; }
 
 }  // namespace
@@ -99,6 +101,9 @@ Result<bool> Campaign::Impl::StartPlanned(const PlannedMission& planned) {
   MoveState(mission.id, &mission.state, "preparing");
   mission.planned_ms = SystemClock().UnixMs();
   json settings = {{"why", plan->why}, {"approve", file.approve}, {"retry", plan->retry}};
+  // Who added it stays known: a kill before its agent begins makes it wait again.
+  const json before = json::parse(mission.settings, nullptr, false);
+  if (before.is_object() && before.contains("added_by")) settings["added_by"] = before["added_by"];
   if (!planned.record.empty()) settings["planner"] = json::parse(planned.record);
   mission.settings = settings.dump();
   if (mission.id.empty()) {
@@ -221,6 +226,9 @@ Result<> Campaign::Impl::EndAgent(RunningAgent* agent) {
   } else if (result) {
     mission.outcome = result->outcome;
     mission.report = result->report;
+  } else if (agent->stopped_with_campaign) {
+    mission.outcome = "stopped";
+    mission.report = "its campaign was stopped while it worked";
   } else if (status.ok() && result.error().kind == ErrorKind::kNotFound) {
     mission.outcome = mission.best_commit.empty() ? "no_change" : "candidate";
   } else {
@@ -247,8 +255,9 @@ Result<> Campaign::Impl::EndAgent(RunningAgent* agent) {
   }
   CRUCIBLE_TRY(store.PutMission(mission));
   Event(mission.id, "mission",
-        fmt::format("{} ended: {}{}", mission.id, mission.outcome,
-                    mission.report.empty() ? "" : " (" + mission.report.substr(0, 200) + ")"));
+        fmt::format(
+            "{} ended: {}{}", mission.id, mission.outcome,
+            mission.report.empty() ? "" : " (" + FirstLine(mission.report).substr(0, 200) + ")"));
   if (to_merge)
     merge_queue.push_back(mission.id);
   else

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/clock.h"
@@ -13,6 +14,8 @@
 #include "orchestrator/integrate.h"
 
 namespace crucible {
+
+using nlohmann::json;
 
 // Runs before anything new starts: ends the old run's processes, then brings every mission to a
 // state from which the loop can go on.
@@ -40,8 +43,12 @@ Result<> Campaign::Impl::RecoverMission(MissionRow mission) {
     const auto head = repository.Resolve("refs/heads/" + mission.branch);
     if (!mission.branch.empty() && head && *head != mission.base_commit)
       mission.best_commit = *head;
-    mission.outcome = "crashed";
-    mission.report = "the campaign was interrupted while it ran";
+    // The kill may also have come between the agent's start and the word of it.
+    if (mission.state == "preparing" && mission.best_commit.empty() &&
+        ExperimentsOf(mission.id) == 0)
+      return RecoverUnstarted(std::move(mission));
+    mission.outcome = "interrupted";
+    mission.report = "the campaign was interrupted while its agent worked";
     mission.ended_ms = SystemClock().UnixMs();
     mission.owner.clear();
     MoveState(mission.id, &mission.state, mission.best_commit.empty() ? "done" : "ended");
@@ -71,8 +78,36 @@ Result<> Campaign::Impl::RecoverMission(MissionRow mission) {
   return {};
 }
 
+// Its agent had not begun, so nothing of it happened: what a person asked for waits again, and what
+// the planner chose is let go (it chooses anew from the log of today).
+Result<> Campaign::Impl::RecoverUnstarted(MissionRow mission) {
+  CRUCIBLE_TRY(CleanUp(mission));  // first: after another kill here it is done again
+  const json settings = json::parse(mission.settings, nullptr, false);
+  const bool added = settings.is_object() && settings.contains("added_by");
+  mission.owner.clear();
+  if (added) {
+    MoveState(mission.id, &mission.state, "planned");
+    mission.settings = json{{"added_by", settings["added_by"]}}.dump();
+    mission.base_commit.clear();
+    mission.branch.clear();
+    mission.worktree.clear();
+  } else {
+    MoveState(mission.id, &mission.state, "done");
+    mission.outcome = "interrupted";
+    mission.merge_outcome = "nothing_to_merge";
+    mission.report = "the campaign was interrupted before its agent began";
+    mission.ended_ms = SystemClock().UnixMs();
+  }
+  CRUCIBLE_TRY(store.PutMission(mission));
+  Event(mission.id, "mission",
+        fmt::format("{} was interrupted before its agent began{}", mission.id,
+                    added ? "; it waits again" : ""));
+  return {};
+}
+
 // Worktrees, checkouts, builds and branches that no mission needs any more.
 Result<> Campaign::Impl::SweepLeftovers() {
+  CRUCIBLE_ASSIGN(const FileLock turn, FileLock::Take(workspace.OwnersLock()));
   // Another campaign that runs in this repository works with them; it sweeps at its own end.
   CRUCIBLE_ASSIGN(const std::vector<CampaignRow> campaigns, store.Campaigns());
   for (const CampaignRow& other : campaigns)

@@ -2,20 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <map>
 #include <set>
 
-#include "base/clock.h"
 #include "base/file_lock.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "missions/states.h"
-#include "orchestrator/agents/case_numbers.h"
 #include "orchestrator/baseline.h"
 #include "orchestrator/build_arm.h"
 #include "orchestrator/judge.h"
+#include "orchestrator/merge_record.h"
 #include "orchestrator/repository.h"
-#include "results_log/landing.h"
 #include "results_log/store.h"
 
 namespace crucible {
@@ -23,7 +20,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr char kAuthor[] = "orchestrator";
 constexpr char kSignature[] = "crucible";
 constexpr int kMovedMainTries = 3;
 
@@ -32,37 +28,35 @@ class Integrator {
   Integrator(MissionOrder order, Target target, Store store, Repository repository, MissionRow row)
       : order_(std::move(order)),
         target_(std::move(target)),
-        store_(std::move(store)),
         repository_(std::move(repository)),
-        row_(std::move(row)) {}
+        record_(order_, target_.name, std::move(store), std::move(row)) {}
 
   Result<Integration> Run(bool approved) {
-    MoveState(row_.id, &row_.state, "merging");
-    row_.merge_commit.clear();
-    CRUCIBLE_TRY(store_.PutMission(row_));
+    CRUCIBLE_TRY(record_.Begin());
     CRUCIBLE_ASSIGN(const std::string foreign, ForeignPaths());
     if (!foreign.empty())
-      return Refuse("protected_path", EntryKind::kRefused,
-                    "it changes paths outside the mission: " + foreign);
+      return record_.Refuse("protected_path", EntryKind::kRefused,
+                            "it changes paths outside the mission: " + foreign);
     for (int i = 0; i < kMovedMainTries; ++i) {
       CRUCIBLE_ASSIGN(auto result, Attempt(approved));
       if (result) return *result;
-      Event("merge", fmt::format("{}: main moved meanwhile, merging again", order_.id));
+      record_.Event("merge", fmt::format("{}: main moved meanwhile, merging again", order_.id));
     }
-    return Refuse("conflict", EntryKind::kInconclusive,
-                  fmt::format("main moved {} times during the merge", kMovedMainTries));
+    return record_.Refuse("conflict", EntryKind::kInconclusive,
+                          fmt::format("main moved {} times during the merge", kMovedMainTries));
   }
 
   Result<bool> FinishLanded() {
-    if (row_.merge_commit.empty()) return false;
+    if (record_.row().merge_commit.empty()) return false;
     std::string note;
     CRUCIBLE_TRY(repository_.FinishMove(&note));
-    if (!note.empty()) Event("note", note);
+    if (!note.empty()) record_.Event("note", note);
     CRUCIBLE_ASSIGN(const std::string tip, repository_.MainTip());
-    CRUCIBLE_ASSIGN(const bool landed, repository_.IsAncestor(row_.merge_commit, tip));
+    CRUCIBLE_ASSIGN(const bool landed, repository_.IsAncestor(record_.row().merge_commit, tip));
     if (!landed) return false;
     CRUCIBLE_ASSIGN(const JudgeReport report, ReadJudgeReport(order_.workspace, ReportFile()));
-    CRUCIBLE_TRY(RecordLanding(report));
+    CRUCIBLE_ASSIGN(const std::set<std::string> short_of_record, ReadShortOfRecord());
+    CRUCIBLE_TRY(record_.Land(report, short_of_record));
     return true;
   }
 
@@ -73,7 +67,7 @@ class Integrator {
 
   Result<std::string> ForeignPaths() {
     CRUCIBLE_ASSIGN(const auto changes,
-                    repository_.ChangedPaths(order_.base_commit, row_.best_commit));
+                    repository_.ChangedPaths(order_.base_commit, record_.row().best_commit));
     std::vector<std::string> foreign;
     for (const ChangedPath& change : changes)
       if (!IsEditable(target_, change.path)) foreign.push_back(change.path);
@@ -83,37 +77,39 @@ class Integrator {
   // Nothing: main moved between the gate and the swap, so the merged tree is not what was judged.
   Result<std::optional<Integration>> Attempt(bool approved) {
     CRUCIBLE_ASSIGN(const std::string tip, repository_.MainTip());
-    CRUCIBLE_ASSIGN(const MergeOutcome merged,
-                    repository_.Merge(tip, row_.best_commit, MergeMessage(), kSignature));
+    CRUCIBLE_ASSIGN(
+        const MergeOutcome merged,
+        repository_.Merge(tip, record_.row().best_commit, record_.MergeMessage(), kSignature));
     if (merged.commit.empty())
-      return Decided(Refuse("conflict", EntryKind::kRefused,
-                            fmt::format("conflicts with main {} in {}", tip.substr(0, 12),
-                                        fmt::join(merged.conflicts, ", "))));
-    Event("merge", fmt::format("{}: building the merged tree", order_.id));
+      return Decided(record_.Refuse("conflict", EntryKind::kRefused,
+                                    fmt::format("conflicts with main {} in {}", tip.substr(0, 12),
+                                                fmt::join(merged.conflicts, ", "))));
+    record_.Event("merge", fmt::format("{}: building the merged tree", order_.id));
     const BaselineContext context{&order_.workspace, &target_, &repository_, order_.run_nonce};
     CRUCIBLE_ASSIGN(const Arm baseline, BaselineArm(context, tip));
     const auto candidate = BuildMerged(merged.commit, baseline);
     if (!candidate)
-      return Decided(Refuse("build_failed", EntryKind::kCrashed, candidate.error().text));
-    Event("merge",
-          fmt::format("{}: full check, comparison and ratchet of the merged tree", order_.id));
+      return Decided(record_.Refuse("build_failed", EntryKind::kCrashed, candidate.error().text));
+    record_.Event("merge", fmt::format("{}: full check, comparison and ratchet of the merged tree",
+                                       order_.id));
     CRUCIBLE_ASSIGN(
         JudgeReport report,
         RunJudge(order_.workspace, RequestOf("gate", baseline, *candidate, order_.cases)));
     if (report.pass || report.verdict == "flagged")
       CRUCIBLE_TRY(RatchetAgainstRecords(context, tip, *candidate, &report));
-    if (!report.pass && !(approved && report.verdict == "flagged")) return Decided(Reject(report));
+    if (!report.pass && !(approved && report.verdict == "flagged"))
+      return Decided(record_.Reject(report));
     if (!approved && Held())
-      return Decided(Hold("awaiting_approval", "passed the gate; the campaign asks a person"));
-    row_.merge_commit = merged.commit;
-    CRUCIBLE_TRY(store_.PutMission(row_));
+      return Decided(
+          record_.Hold("awaiting_approval", "passed the gate; the campaign asks a person"));
+    CRUCIBLE_TRY(record_.BeforeMove(merged.commit));
     std::string note;
     const auto moved = repository_.MoveMain(tip, merged.commit, &note);
     if (!moved && moved.error().kind == ErrorKind::kConflict) return std::optional<Integration>();
     if (!moved) return tl::unexpected(moved.error());
-    if (!note.empty()) Event("note", note);
-    CRUCIBLE_TRY(RecordLanding(report));
-    return std::optional(Integration{"landed", LandedText(report)});
+    if (!note.empty()) record_.Event("note", note);
+    CRUCIBLE_ASSIGN(const std::set<std::string> short_of_record, ReadShortOfRecord());
+    return Decided(record_.Land(report, short_of_record));
   }
 
   static Result<std::optional<Integration>> Decided(Result<Integration> result) {
@@ -122,7 +118,7 @@ class Integrator {
   }
 
   bool Held() const {
-    const json settings = json::parse(row_.settings, nullptr, false);
+    const json settings = json::parse(record_.row().settings, nullptr, false);
     return settings.is_object() && settings.value("approve", false);
   }
 
@@ -149,7 +145,7 @@ class Integrator {
   // that is not shown to beat it lands, and leaves the record where it is.
   Result<> RatchetAgainstRecords(const BaselineContext& context, const std::string& tip,
                                  const Arm& candidate, JudgeReport* report) {
-    CRUCIBLE_ASSIGN(const std::vector<Point> points, store_.Points(target_.name));
+    CRUCIBLE_ASSIGN(const std::vector<Point> points, record_.Points());
     std::map<std::string, std::string> record_of;  // case -> commit
     for (const Point& point : points)
       if (point.kind == "main" && point.record) record_of[point.case_name] = point.name;
@@ -213,146 +209,11 @@ class Integrator {
     return json::parse(text).get<std::set<std::string>>();  // written whole, by this program
   }
 
-  Result<Integration> Reject(const JudgeReport& report) {
-    if (!report.first_failed_check.empty())
-      return Refuse("check_failed", EntryKind::kRefused,
-                    "the full check of the merged tree failed: " + report.first_failed_check,
-                    &report);
-    // Its results were right in the checks and wrong where it was timed.
-    if (report.verdict == "check_failed")
-      return Refuse("check_failed", EntryKind::kRefused, report.reason, &report);
-    if (report.verdict == "flagged") return Hold("flagged", report.reason);
-    if (report.verdict == "inconclusive" || report.verdict == "refused")
-      return Refuse("inconclusive", EntryKind::kInconclusive, report.reason, &report);
-    if (report.verdict == "crashed")
-      return Refuse("check_failed", EntryKind::kCrashed, report.reason, &report);
-    for (const CaseResult& result : report.cases)
-      if (result.role == "ratchet" && result.verdict == "rejected")
-        return Refuse("ratchet_failed", EntryKind::kLoss, report.reason, &report);
-    return Refuse("not_faster", EntryKind::kNull, report.reason, &report);
-  }
-
-  Result<Integration> Hold(const std::string& outcome, const std::string& text) {
-    MoveState(row_.id, &row_.state, "ended");
-    row_.merge_outcome = outcome;
-    CRUCIBLE_TRY(store_.PutMission(row_));
-    Event("merge", fmt::format("{}: {}: {}; `crucible mission approve {}` lets it in", order_.id,
-                               outcome, text, order_.id));
-    return Integration{outcome, text};
-  }
-
-  Result<Integration> Refuse(const std::string& outcome, EntryKind kind, const std::string& text,
-                             const JudgeReport* report = nullptr) {
-    Entry entry = MergeEntry(report);
-    entry.kind = kind;
-    entry.summary = fmt::format("merge of {} {}", order_.id, outcome);
-    entry.reason = text;
-    MoveState(row_.id, &row_.state, "done");
-    row_.merge_outcome = outcome;
-    row_.merge_commit.clear();
-    CRUCIBLE_TRY(store_.InTransaction([&]() -> Result<> {
-      CRUCIBLE_TRY(store_.AddEntry(entry));
-      return store_.PutMission(row_);
-    }));
-    Event("merge", fmt::format("{}: {}: {}", order_.id, outcome, text));
-    return Integration{outcome, text};
-  }
-
-  Entry MergeEntry(const JudgeReport* report) {
-    Entry entry;
-    entry.key = order_.key_prefix + ".merge";
-    entry.time_ms = SystemClock().UnixMs();
-    entry.target = target_.name;
-    entry.campaign = order_.campaign;
-    entry.mission = order_.id;
-    entry.author = kAuthor;
-    entry.flavour = order_.flavour;
-    entry.mechanism = Mechanisms();
-    entry.hypothesis = "what the mission kept holds on the merged tree";
-    entry.conditions = order_.now;
-    if (report != nullptr) {
-      for (const auto& [name, value] : report->conditions) entry.conditions[name] = value;
-      entry.cases = report->cases;
-      entry.evidence = report->evidence;
-      entry.margins = report->margins;
-    }
-    if (entry.cases.empty())
-      for (const std::string& name : order_.cases)
-        entry.cases.push_back({.name = name, .role = "claim", .verdict = "not_measured"});
-    entry.evidence.push_back({"commit", row_.best_commit, ""});
-    entry.evidence.push_back({"base_commit", order_.base_commit, ""});
-    return entry;
-  }
-
-  std::string Mechanisms() {
-    EntryFilter filter;
-    filter.mission = order_.id;
-    filter.campaign = order_.campaign;
-    filter.kinds = {EntryKind::kWin};
-    const auto wins = store_.QueryEntries(filter);
-    std::vector<std::string> names;
-    if (wins)
-      for (const Entry& win : *wins)
-        if (win.author != kAuthor &&
-            std::find(names.begin(), names.end(), win.mechanism) == names.end())
-          names.push_back(win.mechanism);
-    return names.empty() ? "merge" : fmt::format("{}", fmt::join(names, " + "));
-  }
-
-  std::string MergeMessage() {
-    return fmt::format("Merge {}: {}\n\nMission {} of campaign {}, cases {}.\n", order_.id,
-                       Mechanisms(), order_.id, order_.campaign, fmt::join(order_.cases, ", "));
-  }
-
-  static std::string LandedText(JudgeReport report) {
-    std::erase_if(report.cases, [](const CaseResult& result) { return result.role != "claim"; });
-    return CaseNumbers(report);
-  }
-
-  // One transaction: the entry, the points and records, the mission's end.
-  Result<> RecordLanding(const JudgeReport& report) {
-    Entry entry = MergeEntry(&report);
-    entry.kind = EntryKind::kWin;
-    entry.landed = true;
-    entry.summary = LandedText(report);
-    entry.reason = report.reason;
-    entry.evidence.push_back({"merge_commit", row_.merge_commit, ""});
-    CRUCIBLE_ASSIGN(const std::set<std::string> short_of_record, ReadShortOfRecord());
-    const std::vector<Point> points = PointsOfLanding(entry, row_.merge_commit, short_of_record);
-    EntryFilter filter;
-    filter.mission = order_.id;
-    filter.campaign = order_.campaign;
-    filter.kinds = {EntryKind::kWin};
-    CRUCIBLE_ASSIGN(const std::vector<Entry> wins, store_.QueryEntries(filter));
-    MoveState(row_.id, &row_.state, "done");
-    row_.merge_outcome = "landed";
-    CRUCIBLE_TRY(store_.InTransaction([&]() -> Result<> {
-      CRUCIBLE_TRY(store_.AddEntry(entry));
-      CRUCIBLE_TRY(store_.AddPoints(points));
-      for (const Entry& win : wins) CRUCIBLE_TRY(store_.MarkLanded(win.key));
-      return store_.PutMission(row_);
-    }));
-    Event("landed", fmt::format("{} landed as {}: {}", order_.id, row_.merge_commit.substr(0, 12),
-                                entry.summary));
-    return {};
-  }
-
-  void Event(const std::string& kind, const std::string& text) {
-    (void)store_.AddEvent(order_.campaign, order_.id, kind, text);
-    fmt::print(stderr, "{} {}\n", FormatUtc(SystemClock().UnixMs()), text);
-  }
-
   MissionOrder order_;
   Target target_;
-  Store store_;
   Repository repository_;
-  MissionRow row_;
+  MergeRecord record_;
 };
-
-// One integration at a time: a person's approval waits for the campaign's merge and that for it.
-Result<FileLock> TakeTurn(const MissionOrder& order) {
-  return FileLock::Take(order.workspace.home / "merge.lock");
-}
 
 Result<Integrator> Prepare(const MissionOrder& order) {
   CRUCIBLE_ASSIGN(Target target, LoadTarget(order.target_file));
@@ -378,13 +239,13 @@ Result<Integrator> Prepare(const MissionOrder& order) {
 
 Result<Integration> Integrate(const MissionOrder& order, bool approved) {
   CRUCIBLE_TRY(Prepare(order));  // a mistake is told at once; what may have changed is read again
-  CRUCIBLE_ASSIGN(const FileLock turn, TakeTurn(order));
+  CRUCIBLE_ASSIGN(const FileLock turn, FileLock::Take(order.workspace.MergeLock()));
   CRUCIBLE_ASSIGN(Integrator integrator, Prepare(order));
   return integrator.Run(approved);
 }
 
 Result<bool> FinishInterruptedLanding(const MissionOrder& order) {
-  CRUCIBLE_ASSIGN(const FileLock turn, TakeTurn(order));
+  CRUCIBLE_ASSIGN(const FileLock turn, FileLock::Take(order.workspace.MergeLock()));
   CRUCIBLE_ASSIGN(Integrator integrator, Prepare(order));
   return integrator.FinishLanded();
 }

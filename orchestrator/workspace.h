@@ -2,8 +2,9 @@
 //
 //   .crucible/log.sqlite            the results log
 //   .crucible/campaigns/NAME/       campaign.toml, target.toml (frozen at the launch), campaign.log
-//   .crucible/missions/ID/          mission.md, mission.json, result.json, agent.log, reports,
-//   builds .crucible/worktrees/ID          the mission's worktree; `integration` is the merge's
+//   .crucible/campaign-NAME.lock    held by the process that runs the campaign
+//   .crucible/missions/ID/          mission.md, mission.json, result.json, agent.log, reports, builds
+//   .crucible/worktrees/ID          the mission's worktree; `integration` is the merge's
 //   .crucible/checkouts/COMMIT      detached checkouts of commits of main (baselines, harnesses)
 //   .crucible/builds/KEY            built baselines by source hash
 #pragma once
@@ -33,6 +34,16 @@ struct Workspace {
   std::filesystem::path Builds() const { return home / "builds"; }
   // Locked while a checkout or a build of a commit of main is made.
   std::filesystem::path BaselineLock() const { return home / "baseline.lock"; }
+
+  // Held by the process that runs a campaign.
+  std::filesystem::path CampaignLock(const std::string& name) const {
+    return home / ("campaign-" + name + ".lock");
+  }
+  // Held while a campaign becomes a process's own, and while one at its end sweeps what no campaign
+  // that runs needs: who begins then waits for the sweep, who began before is seen by it.
+  std::filesystem::path OwnersLock() const { return home / "owners.lock"; }
+  // One merge at a time: a person's approval waits for the campaign's merge and that for it.
+  std::filesystem::path MergeLock() const { return home / "merge.lock"; }
 
   // The environment of every child of a mission: where the state is, whose work this is, and the
   // nonce of the orchestrator's run, by which a later run finds and ends what a killed one left.

@@ -104,7 +104,7 @@ MissionRow MissionFrom(const json& line) {
   row.outcome = line.value("outcome", "");
   if (row.state != "done") {
     row.state = "done";
-    if (row.outcome.empty()) row.outcome = "stopped";
+    if (row.outcome.empty()) row.outcome = "interrupted";
   }
   row.merge_outcome = line.value("merge_outcome", "");
   row.branch = line.value("branch", "");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/command_line.h"
 #include "checks/decide/simulate.h"
 
 namespace crucible::decide {
@@ -49,7 +50,8 @@ bool Chosen(const std::vector<int>& numbers, std::size_t index) {
 
 int Main(int argc, char** argv) {
   Words words;
-  CLI::App app("Decision rules on a simulated device: errors, power and cost.");
+  CLI::App app("Decision rules on a simulated device: errors, power and cost.",
+               "crucible_decisions");
   app.add_option("--nulls", words.nulls, "null candidates per row")->capture_default_str();
   app.add_option("--gains", words.gains, "true gains per power figure")->capture_default_str();
   app.add_option("--seed", words.seed)->capture_default_str();
@@ -66,7 +68,8 @@ int Main(int argc, char** argv) {
   app.add_option("--claim-seconds", words.times.claim_s)->capture_default_str();
   app.add_option("--models", words.models, "numbers of the noise models, from 0; default: all");
   app.add_option("--rules", words.rules, "numbers of the rules, from 0; default: all");
-  CLI11_PARSE(app, argc, argv);
+  int code = 0;
+  if (!ParseWords(&app, argc, argv, &code)) return code;
   std::printf(
       "| rule | noise | false accepts in %d nulls | power 0.5 %% | 1 %% | 2 %% | 20 %% | slots per "
       "null | "

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "base/command_line.h"
 #include "base/json.h"
 #include "checks/eigh/cpu_harness.h"
 #include "checks/harness/machine.h"
@@ -27,11 +28,8 @@ int main(int argc, char** argv) {
                "the library is for the GPU, with the ABI of crucible/eigh.h");
   app.add_flag("--peer", peer, "a peer: exempt from the rule that a kernel does its own work");
   app.add_flag("--families", families, "list the kinds of input matrix and exit");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  int code = 0;
+  if (!crucible::ParseWords(&app, argc, argv, &code)) return code;
   if (families) {
     for (const auto& family : crucible::eigh::Families())
       fmt::print("{:26} {}\n", family.name, family.what);

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "briefs/brief.h"
+#include "orchestrator/cli/command.h"
 #include "orchestrator/cli/log_command.h"
 
 namespace crucible {
@@ -69,16 +70,10 @@ int BriefCommand(const std::vector<std::string>& words, std::ostream& out, std::
   app.add_option("--now", options.now, "FIELD=VALUE that holds today; repeatable");
   app.add_option("--log", options.log, "the log's file (default: the repository's)");
   app.add_flag("--json", options.as_json, "print {\"brief\": …}");
-  try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error, out, err) == 0 ? 0 : 2;
-  }
+  int code = 0;
+  if (!ParseWords(&app, words, out, err, &code)) return code;
   const auto text = Compile(options);
-  if (!text) {
-    err << "crucible: " << text.error().text << "\n";
-    return ExitCode(text.error());
-  }
+  if (!text) return Report(text.error(), err);
   if (options.as_json)
     out << nlohmann::json{{"brief", *text}}.dump(2, ' ', false,
                                                  nlohmann::json::error_handler_t::replace)

@@ -15,6 +15,7 @@
 #include "missions/campaign_file.h"
 #include "orchestrator/campaign.h"
 #include "orchestrator/cli/command.h"
+#include "orchestrator/cli/table.h"
 #include "orchestrator/spend.h"
 #include "results_log/store.h"
 
@@ -158,6 +159,12 @@ json MissionJson(const Workspace& workspace, const MissionRow& mission) {
           {"merge_commit", mission.merge_commit}};
 }
 
+// What a person asks first: what became of the commit, or why there is none.
+std::string CameOf(const MissionRow& mission) {
+  const bool merged = !mission.merge_outcome.empty() && mission.merge_outcome != "nothing_to_merge";
+  return merged ? mission.merge_outcome : mission.outcome;
+}
+
 int Status(const std::string& name, bool as_json, std::ostream& out, std::ostream& err) {
   const auto workspace = FindWorkspace();
   if (!workspace) return Report(workspace.error(), err);
@@ -185,16 +192,27 @@ int Status(const std::string& name, bool as_json, std::ostream& out, std::ostrea
         << "\n";
     return 0;
   }
-  fmt::print(out, "campaign {} on {}: {}\n", *chosen, (*row)->target, state);
+  const std::int64_t since = (*row)->started_ms, now = SystemClock().UnixMs();
+  const std::string when = alive ? "for " + FormatDuration(now - since)
+                           : (*row)->ended_ms
+                               ? "after " + FormatDuration(*(*row)->ended_ms - since)
+                               : fmt::format("begun {} ago", FormatDuration(now - since));
+  fmt::print(out, "campaign {} on {}: {}, {}\n", *chosen, (*row)->target, state, when);
   if (!(*row)->message.empty()) fmt::print(out, "  {}\n", (*row)->message);
   if (!spent->empty()) fmt::print(out, "  spent so far: {}\n", ToText(*spent));
+  std::vector<std::vector<std::string>> table = {
+      {"mission", "flavour", "cases", "state", "came of it", "entries", "spent", "goal"}};
   for (const MissionRow& mission : *missions) {
-    const std::string used = ToText(SpendIn(SpendNow(*workspace, mission)));
-    fmt::print(out, "  {:<5} {:<10} {:<18} {:<10} {:<16} {}{}\n", mission.id, mission.flavour,
-               fmt::format("{}", fmt::join(mission.cases, ",")), mission.state,
-               mission.merge_outcome.empty() ? mission.outcome : mission.merge_outcome,
-               mission.goal, used.empty() ? "" : " (" + used + ")");
+    EntryFilter own;
+    own.campaign = *chosen;
+    own.mission = mission.id;
+    const auto entries = store->QueryEntries(own);
+    if (!entries) return Report(entries.error(), err);
+    table.push_back({mission.id, mission.flavour, fmt::format("{}", fmt::join(mission.cases, ",")),
+                     mission.state, CameOf(mission), std::to_string(entries->size()),
+                     ToText(SpendIn(SpendNow(*workspace, mission))), mission.goal});
   }
+  out << TableText(table, 2);
   return 0;
 }
 

@@ -140,7 +140,9 @@ int CompareCommand(const Words& words, std::ostream& out, std::ostream& err) {
   app.add_option("B", options.candidate, "Candidate: folder, revision or built library (.so)")
       ->required();
   app.add_option("--case", options.cases, "Case (repeatable; default: all)");
-  app.add_option("--rule", options.rule, "claim, screen or confirm")->capture_default_str();
+  app.add_option("--rule", options.rule, "claim, screen or confirm")
+      ->check(CLI::IsMember({"claim", "screen", "confirm"}))
+      ->capture_default_str();
   app.add_option("--target", options.target, "Target name or file")->capture_default_str();
   app.add_flag("--json", options.as_json, "Print the judge's answer as JSON");
   int code = 0;

@@ -4,8 +4,6 @@
 #include <pwd.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
 #include <ostream>
 
 #include "base/paths.h"
@@ -15,26 +13,6 @@ namespace crucible {
 int Report(const Error& error, std::ostream& err) {
   err << "crucible: " << error.text << "\n";
   return ExitCode(error);
-}
-
-bool ParseWords(CLI::App* app, const Words& words, std::ostream& out, std::ostream& err,
-                int* exit_code) {
-  // CLI11 takes its words last first.
-  Words reversed(words.rbegin(), words.rend());
-  try {
-    app->parse(reversed);
-    return true;
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) {  // --help
-      app->exit(error, out, err);
-      *exit_code = 0;
-      return false;
-    }
-    err << "crucible: read the words of `" << app->get_name() << "`: " << error.what() << "; `"
-        << app->get_name() << " --help` says which there are\n";
-    *exit_code = 2;
-    return false;
-  }
 }
 
 Result<Workspace> FindWorkspace() {

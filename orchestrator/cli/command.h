@@ -9,12 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "base/command_line.h"
 #include "base/result.h"
 #include "orchestrator/workspace.h"
-
-namespace CLI {
-class App;
-}
 
 namespace crucible {
 
@@ -22,10 +19,6 @@ using Words = std::vector<std::string>;
 
 // Prints "crucible: TEXT" on err; the exit code of the error's kind.
 int Report(const Error& error, std::ostream& err);
-
-// Parses; false when the command is already answered (--help, or a mistake) and *exit_code is set.
-bool ParseWords(CLI::App* app, const Words& words, std::ostream& out, std::ostream& err,
-                int* exit_code);
 
 // The workspace of the repository that the current directory lies in.
 Result<Workspace> FindWorkspace();

@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "base/files.h"
+#include "orchestrator/cli/command.h"
 #include "orchestrator/cli/log_command.h"
 #include "results_log/dashboard/dashboard.h"
 
@@ -45,15 +46,10 @@ int DashboardCommand(const std::vector<std::string>& words, std::ostream& out, s
                  "where to (default: dashboard.html beside the log; -: stdout)");
   app.add_option("--target", options.target, "the target (default: the one measured last)");
   app.add_option("--log", options.log, "the log's file (default: the repository's)");
-  try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error, out, err) == 0 ? 0 : 2;
-  }
+  int code = 0;
+  if (!ParseWords(&app, words, out, err, &code)) return code;
   const auto written = Write(options, out);
-  if (written) return 0;
-  err << "crucible: " << written.error().text << "\n";
-  return ExitCode(written.error());
+  return written ? 0 : Report(written.error(), err);
 }
 
 }  // namespace crucible

@@ -4,6 +4,7 @@
 #include <fmt/ostream.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <ostream>
 #include <vector>
 
@@ -21,8 +22,15 @@ std::string CaseText(const CaseResult& result) {
   if (result.before_us && result.after_us)
     text += fmt::format(" {} -> {}", FormatMicroseconds(*result.before_us),
                         FormatMicroseconds(*result.after_us));
+  else if (result.after_us)
+    text += " " + FormatMicroseconds(*result.after_us);
   if (result.ratio) text += fmt::format(" ({:+.1f} %)", (*result.ratio - 1) * 100);
   return text;
+}
+
+bool HasTimes(const Entry& entry) {
+  return std::any_of(entry.cases.begin(), entry.cases.end(),
+                     [](const CaseResult& result) { return result.after_us.has_value(); });
 }
 
 }  // namespace
@@ -40,15 +48,19 @@ json WithId(const Entry& entry) {
 std::string Row(const Entry& entry) {
   Texts cases;
   for (const CaseResult& result : entry.cases) cases.push_back(CaseText(result));
-  return fmt::format("e{:<5} {} {:<12} {:<24} {}", entry.id, FormatUtc(entry.time_ms).substr(0, 16),
-                     ToText(entry.kind), entry.mechanism,
-                     cases.empty() ? entry.summary : fmt::format("{}", fmt::join(cases, ", ")));
+  // What a person says stands in the summary; a measurement's numbers are its cases.
+  const bool words = cases.empty() || (entry.kind == EntryKind::kNote && !HasTimes(entry));
+  return fmt::format("e{:<5} {} {:<12} {:<5} {:<24} {}", entry.id,
+                     FormatUtc(entry.time_ms).substr(0, 16), ToText(entry.kind),
+                     entry.mission.empty() ? "-" : entry.mission, entry.mechanism,
+                     words ? entry.summary : fmt::format("{}", fmt::join(cases, ", ")));
 }
 
 void PrintEntry(const Entry& entry, std::ostream& out) {
   fmt::print(out, "e{} {} ({})\n", entry.id, ToText(entry.kind), entry.key);
   const auto field = [&](const char* name, const std::string& value) {
-    if (!value.empty()) fmt::print(out, "  {:<12} {}\n", name, value);
+    const std::size_t end = value.find_last_not_of(' ');
+    if (end != std::string::npos) fmt::print(out, "  {:<12} {}\n", name, value.substr(0, end + 1));
   };
   field("time", FormatUtc(entry.time_ms));
   field("target", entry.target);

@@ -17,6 +17,7 @@
 #include "orchestrator/agents/tools/tool_context.h"
 #include "orchestrator/cli/attach.h"
 #include "orchestrator/cli/command.h"
+#include "orchestrator/cli/table.h"
 #include "orchestrator/integrate.h"
 #include "orchestrator/spend.h"
 #include "results_log/store.h"
@@ -54,10 +55,13 @@ int List(Store* store, const Workspace& workspace, const std::string& campaign, 
     out << list.dump(2) << "\n";
     return 0;
   }
+  std::vector<std::vector<std::string>> table = {
+      {"mission", "campaign", "flavour", "cases", "state", "outcome", "merge", "spent"}};
   for (const MissionRow& row : *rows)
-    fmt::print(out, "{:<5} {:<12} {:<10} {:<18} {:<9} {:<11} {:<12} {}\n", row.id, row.campaign,
-               row.flavour, fmt::format("{}", fmt::join(row.cases, ",")), row.state, row.outcome,
-               row.merge_outcome, ToText(SpendIn(SpendNow(workspace, row))));
+    table.push_back({row.id, row.campaign, row.flavour,
+                     fmt::format("{}", fmt::join(row.cases, ",")), row.state, row.outcome,
+                     row.merge_outcome, ToText(SpendIn(SpendNow(workspace, row)))});
+  out << (table.size() > 1 ? TableText(table) : "no missions yet\n");
   return 0;
 }
 

@@ -95,13 +95,17 @@ json RecordsOf(const std::vector<Point>& points, const std::vector<Entry>& entri
 
 std::string RecordsText(const json& records) {
   if (records.empty())
-    return "no records: main was not measured in this log yet (`crucible campaign launch` does it "
-           "first); `crucible log query` lists its entries\n";
+    return "no records: main was not measured in this log yet (`crucible campaign launch` does "
+           "that first); `crucible log query` lists its entries\n";
   std::string text;
   for (const json& item : records) {
-    text += fmt::format("{:<14} {:<12} {}  {}  {}\n", item["target"].get<std::string>(),
-                        item["case"].get<std::string>(), PointText("first", item["first"]),
-                        PointText("best", item["best"]), PointText("newest", item["newest"]));
+    // A bar that has not moved is one number.
+    const bool moved = item["first"] != item["newest"] || item["first"] != item["best"];
+    text += fmt::format(
+        "{:<14} {:<12} {}\n", item["target"].get<std::string>(), item["case"].get<std::string>(),
+        moved ? fmt::format("{}  {}  {}", PointText("first", item["first"]),
+                            PointText("best", item["best"]), PointText("newest", item["newest"]))
+              : PointText("since the start", item["first"]));
     if (!item["beside_peers"].is_null())
       text += fmt::format("{:<27} {}\n", "", PeersText(item["beside_peers"]));
   }

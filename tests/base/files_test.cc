@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
+#include "base/file_lock.h"
 #include "base/hash.h"
 #include "base/paths.h"
 
@@ -28,6 +29,23 @@ TEST_F(Files, WritesAndReadsBack) {
   EXPECT_EQ(ReadFile(path).value(), "two");
   ASSERT_TRUE(AppendLine(path, "three"));
   EXPECT_EQ(ReadFile(path).value(), "twothree\n");
+}
+
+TEST_F(Files, ALockIsOneHoldersUntilItGoesAndItsFileStays) {
+  const fs::path path = root_ / "locks" / "a.lock";
+  {
+    const auto held = FileLock::Take(path);
+    ASSERT_TRUE(held);
+    const auto second = FileLock::TryTake(path);
+    ASSERT_TRUE(second) << second.error().text;
+    EXPECT_FALSE(second->has_value()) << "two hold it";
+  }
+  const auto again = FileLock::TryTake(path);
+  ASSERT_TRUE(again && again->has_value());
+  EXPECT_TRUE(fs::exists(path));
+  const auto nowhere = FileLock::TryTake("/proc/none/a.lock");
+  ASSERT_FALSE(nowhere);
+  EXPECT_NE(nowhere.error().text.find("/proc/none"), std::string::npos) << nowhere.error().text;
 }
 
 TEST_F(Files, AFailedWriteLeavesTheOldTextAndNoResidue) {

@@ -311,7 +311,7 @@ TEST_F(ScriptedResumeTest, AKilledOrchestratorLosesAndDoublesNothing) {
   }
   ASSERT_EQ(Missions().size(), 1u);
   const json mission = Missions()[0];
-  EXPECT_EQ(mission["outcome"], "crashed");
+  EXPECT_EQ(mission["outcome"], "interrupted");
   EXPECT_EQ(mission["state"], "done");
   // What it had kept went to the merge, once.
   int landed = 0, merges = 0;

@@ -23,7 +23,7 @@ set(d_large      1  1  0  1  2  4  2  32  1  8  8    4  0  0  1  16 1)
 
 file(MAKE_DIRECTORY ${BINARY})
 if(SANITIZE)
-  set(sanitize -fsanitize=${SANITIZE})
+  set(sanitize -fsanitize=${SANITIZE} -fno-sanitize-recover=all)
 endif()
 foreach(build a b c d)
   foreach(class small medium large)

@@ -13,7 +13,8 @@ TEST(MissionStates, TheUsualLifeIsValidAndNothingLeavesDone) {
   for (int i = 0; i + 1 < 6; ++i) EXPECT_TRUE(IsValidMove(life[i], life[i + 1])) << life[i];
   for (const MissionWord& state : MissionStates()) {
     EXPECT_FALSE(IsValidMove("done", state.word));
-    EXPECT_FALSE(IsValidMove(state.word, "planned"));
+    // Before its agent began nothing of it happened: a person's mission may wait again.
+    EXPECT_EQ(IsValidMove(state.word, "planned"), state.word == "preparing") << state.word;
     EXPECT_FALSE(IsValidMove(state.word, state.word));
   }
   EXPECT_TRUE(IsValidMove("merging", "ended"));
@@ -43,7 +44,9 @@ TEST(MissionStates, EveryStateCanReachDone) {
 
 TEST(MissionStates, WordsHaveMeanings) {
   EXPECT_EQ(MissionStates().size(), 6u);
-  EXPECT_NE(MeaningOfOutcome("pivot"), "");
+  for (const char* outcome : {"candidate", "no_change", "pivot", "blocked", "budget", "crashed",
+                              "stopped", "interrupted"})
+    EXPECT_NE(MeaningOfOutcome(outcome), "") << outcome;
   EXPECT_NE(MeaningOfMergeOutcome("ratchet_failed"), "");
   EXPECT_NE(MeaningOfState("merging"), "");
   EXPECT_EQ(MeaningOfState("pivot"), "");
