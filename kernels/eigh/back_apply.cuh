@@ -6,8 +6,9 @@
 #include "back_pack.cuh"
 
 namespace crucible::eigh::back {
-// kRowSplits row splits: 1: each warpgroup owns 64 columns (n<=512); 2: both share 64 columns (n<=1024);
-// 4: two CTAs, four warpgroups share 64 columns (n<=2048)
+// kRowSplits: parts that the rows of 64 columns of Z are split in. 1: each warpgroup owns 64 columns
+// (n <= 512); 2: both share 64 columns (n <= 1024); 4: two blocks, four warpgroups share them
+// (n <= 2048).
 constexpr int kStagedColumnBytes = 1088;  // bytes between staged Z columns (order 512)
 template <int kRowSplits>
 struct Cfg {
@@ -34,11 +35,11 @@ __device__ __forceinline__ void to_fragments(uint4 a, uint4 c, unsigned (&f0)[4]
 // a ring of SL slots by bulk copies (mbarriers full / empty: the consumers arrive on empty once a
 // product that read the slot is complete); warpgroups 0 and 1 hold columns of Z as FP16 A
 // fragments zf[8][4] in 128 registers. A panel: W = Z^T V by the tiles of the own row blocks (FP32,
-// summed over the warpgroups that share the columns; kRowSplits 2: through ex between two barriers 1 of
-// both warpgroups; kRowSplits 4: also to the partner block by st.async on xfull, ex freed on xfree), W T,
-// then Z -= W V^T tile by tile. kRowSplits 1: blocks are persistent and Z is staged in ex by the producer
-// (xfull / xfree). Grid: kRowSplits 1 up to 132 blocks; 2: (columns / 64, batch); 4: the same twice, in
-// clusters of two.
+// summed over the warpgroups that share the columns; split in 2: through ex between two barriers 1
+// of both warpgroups; in 4: also to the partner block by st.async on xfull, ex freed on xfree), W T,
+// then Z -= W V^T tile by tile. Not split: blocks are persistent and Z is staged in ex by the
+// producer (xfull / xfree). Grid: not split up to 132 blocks; 2: (columns / 64, batch); 4: the same
+// twice, in clusters of two.
 template <int kRowSplits>
 __global__ __launch_bounds__(384, 1) void back_kernel(const uint8_t* __restrict__ Vp,
                                                       const __half* __restrict__ Zt,
@@ -160,7 +161,7 @@ __global__ __launch_bounds__(384, 1) void back_kernel(const uint8_t* __restrict_
           }
         }
       }
-      // kRowSplits 2: a barrier of the two consumer warpgroups.
+      // Split in 2: a barrier of the two consumer warpgroups.
       auto meet = [&] {
         if (kSignallers == 1) {
           asm volatile("bar.sync 1,256;" ::: "memory");

@@ -4,8 +4,9 @@
 // On other architectures these trap, and heuristics.h routes no matrix here. A call is made by the
 // four warps of a warpgroup together; c[] is the thread's part of the 64 x N sum (two rows, N / 4
 // pairs of columns: the mma.m16n8 fragment of the warp's 16 rows, N / 8 times), a[] its FP16
-// fragment of A. Sums are asynchronous: c may be read after wgmma_commit and wgmma_wait<0>, and between a
-// fence and its wait nothing else may touch c (ptxas serialises the products otherwise, C7513).
+// fragment of A. Sums are asynchronous: c may be read after wgmma_commit and wgmma_wait<0>, and
+// between a fence and its wait nothing else may touch c (ptxas serialises the products otherwise,
+// C7513).
 //
 // Names: ss = A and B in shared memory, rs = A in registers; then N; then the major-ness of A and B
 // (t: MN-major, k: K-major; of B alone for rs); neg subtracts.
