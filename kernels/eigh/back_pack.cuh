@@ -11,15 +11,15 @@
 
 namespace crucible::eigh::back {
 
-constexpr int TB = 8192;  // bytes of a 64x64 FP16 tile
-__device__ __forceinline__ unsigned pk(float a, float b) {
+constexpr int kTileBytes = 8192;  // bytes of a 64x64 FP16 tile
+__device__ __forceinline__ unsigned pack_half2(float a, float b) {
   __half2 h = __floats2half2_rn(a, b);
   return *(unsigned*)&h;
 }
-__device__ __forceinline__ float2 up(unsigned u) { return __half22float2(*(__half2*)&u); }
+__device__ __forceinline__ float2 unpack_half2(unsigned u) { return __half22float2(*(__half2*)&u); }
 // Packed V of one matrix: for panel j: [T tile][tile r=j][tile r=j+1]...; start of panel j in
 // tiles:
-__host__ __device__ __forceinline__ int pstart(int j, int NB) {
+__host__ __device__ __forceinline__ int panel_start(int j, int NB) {
   return j * (NB + 1) - j * (j - 1) / 2;
 }
 // A V tile: line p (position of a matrix row), 64 reflectors contiguous, 128-byte swizzle.
@@ -34,15 +34,16 @@ __device__ __forceinline__ int row_of_pos(int p) {
 __global__ __launch_bounds__(256) void pack_kernel(const __half* __restrict__ V,
                                                    uint8_t* __restrict__ Vp, int n, int nv,
                                                    int ld) {
-  __shared__ __align__(1024) uint8_t tiles[2 * TB];
+  __shared__ __align__(1024) uint8_t tiles[2 * kTileBytes];
   __shared__ __align__(16) float U[64][68];
   __shared__ float inv[64];
   const int NB = n / 64, j = blockIdx.x, b = blockIdx.y, tid = threadIdx.x, wg = tid >> 7,
             wt = tid & 127;
-  uint8_t* tile = tiles + wg * TB;
+  uint8_t* tile = tiles + wg * kTileBytes;
   const int w = wt >> 5, lane = wt & 31;
   const __half* Vb = V + (size_t)b * nv * ld;
-  uint8_t* out = Vp + (size_t)b * (pstart(NB, NB)) * TB + (size_t)pstart(j, NB) * TB;
+  uint8_t* out =
+      Vp + (size_t)b * (panel_start(NB, NB)) * kTileBytes + (size_t)panel_start(j, NB) * kTileBytes;
   float S[32];
 #pragma unroll
   for (int i = 0; i < 32; i++) S[i] = 0.f;
@@ -79,19 +80,19 @@ __global__ __launch_bounds__(256) void pack_kernel(const __half* __restrict__ V,
     if (r + 2 < NB) load(r + 2);
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     partial_wait_at<128>(1 + wg);
-    uint64_t d = mkdesc(sa(tile));
-    wg_fence();
+    uint64_t d = matrix_descriptor(shared_address(tile));
+    wgmma_fence();
 #pragma unroll
     for (int q = 0; q < 4; q++) ss64_tt(S, d + q * 128, d + q * 128);
-    wg_commit();
+    wgmma_commit();
     if (wt == 0)
       asm volatile(
           "cp.async.bulk.global.shared::cta.bulk_group "
           "[%0],[%1],%2;\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;" ::"l"(
-              out + (size_t)(1 + r - j) * TB),
-          "r"(sa(tile)), "r"(TB)
+              out + (size_t)(1 + r - j) * kTileBytes),
+          "r"(shared_address(tile)), "r"(kTileBytes)
           : "memory");
-    wg_wait<0>();
+    wgmma_wait<0>();
     partial_wait_at<128>(1 + wg);
   }
   const int g = lane >> 2, t = lane & 3;

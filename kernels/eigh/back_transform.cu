@@ -28,9 +28,9 @@ struct Buffers {
   Buffers(const Shape& shape, void* workspace) {
     const size_t p = padded_order(shape.n), blocks = p / 64, batch = shape.batch;
     Carver carver(workspace);
-    v = carver.take<uint8_t>(batch * pstart(blocks, blocks) * TB + 1024);
-    z = carver.take<uint8_t>(batch * blocks * blocks * TB + 1024);
-    e = carver.take<uint8_t>(batch * blocks * blocks * TB + 1024);
+    v = carver.take<uint8_t>(batch * panel_start(blocks, blocks) * kTileBytes + 1024);
+    z = carver.take<uint8_t>(batch * blocks * blocks * kTileBytes + 1024);
+    e = carver.take<uint8_t>(batch * blocks * blocks * kTileBytes + 1024);
     bytes = carver.used();
   }
 };
@@ -80,7 +80,7 @@ cudaError_t back_transform(const Shape& shape, void* z, const Tridiagonal& t, fl
                            void* workspace, cudaStream_t stream) {
   const int p = padded_order(shape.n), blocks = p / 64, tiles = p / 128;
   const Buffers w(shape, workspace);
-  constexpr int kGramShared = GST * 4 * TB + 2048;
+  constexpr int kGramShared = kGramStages * 4 * kTileBytes + 2048;
   cudaError_t error = set_shared(gram_kernel, kGramShared);
   if (error == cudaSuccess) error = set_shared(ns_kernel<2>, NC<2>::SMEM);
   if (error != cudaSuccess) return error;
@@ -88,7 +88,7 @@ cudaError_t back_transform(const Shape& shape, void* z, const Tridiagonal& t, fl
   const size_t square = static_cast<size_t>(p) * p;
   for (int64_t first = 0; first < shape.batch; first += kMatricesMax) {
     const unsigned count = static_cast<unsigned>(std::min(kMatricesMax, shape.batch - first));
-    uint8_t* v = w.v + first * pstart(blocks, blocks) * TB;
+    uint8_t* v = w.v + first * panel_start(blocks, blocks) * kTileBytes;
     uint8_t* zp = w.z + first * square * 2;
     uint8_t* e = w.e + first * square * 2;
     pack_kernel<<<dim3(blocks, count), 256, 0, stream>>>(t.v + first * shape.n * shape.ld(), v, p,

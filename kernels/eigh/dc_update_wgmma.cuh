@@ -111,8 +111,8 @@ __global__ void __launch_bounds__(128, N == 256 ? 2 : 4)
     if (kt + ST - 1 < NK) load(kt + ST - 1, (kt + ST - 1) % ST);
     asm volatile("cp.async.commit_group;");
     const unsigned bs = sb + (kt % ST) * SB;
-    const uint64_t dsc = mkdesc(bs, 4096, 1024);
-    wg_fence();
+    const uint64_t dsc = matrix_descriptor(bs, 4096, 1024);
+    wgmma_fence();
     if constexpr (N == 256) {
       rs256_tb(acc, u0, dsc);
       rs256_tb(acc, u1, dsc + (2048 >> 4));
@@ -120,10 +120,10 @@ __global__ void __launch_bounds__(128, N == 256 ? 2 : 4)
       rs128_tb(acc, u0, dsc);
       rs128_tb(acc, u1, dsc + (2048 >> 4));
     }
-    wg_commit();
+    wgmma_commit();
     gen(kt * 2 + 2, x0);
     gen(kt * 2 + 3, x1);
-    wg_wait<0>();
+    wgmma_wait<0>();
   };
   auto prefetch = [&]() {
     for (int s = 0; s < ST - 1; s++) {

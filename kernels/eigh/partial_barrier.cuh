@@ -6,10 +6,10 @@
 // number may start only after a barrier of the whole block, or after a phase that all of them
 // waited in: each use says which.
 //
-// With CRUCIBLE_EIGH_WHOLE_BARRIERS every one of them is a barrier of the whole block, warps that are
-// not in the phase call absent_from(), and on an mbarrier every thread of a warpgroup arrives for
-// itself: slower, but plain to compute-sanitizer's racecheck, which follows neither phases of part of
-// a block nor an arrival on behalf of others (docs/eigh.md, "Races"). For checking only.
+// With CRUCIBLE_EIGH_WHOLE_BARRIERS every one of them is a barrier of the whole block, warps that
+// are not in the phase call absent_from(), and on an mbarrier every thread of a warpgroup arrives
+// for itself: slower, but plain to compute-sanitizer's racecheck, which follows neither phases of
+// part of a block nor an arrival on behalf of others (docs/eigh.md, "Races"). For checking only.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -15,6 +15,8 @@
 
 #include <cstdint>
 
+#include "shared_memory.cuh"
+
 namespace crucible::eigh {
 
 constexpr float kLowScale = 2048.f;
@@ -23,9 +25,6 @@ constexpr float kLowScale = 2048.f;
 // and stays a half (65504). An x of 1e-7 still keeps 12 bits and more.
 constexpr float kXScale = 32.f;
 
-__device__ __forceinline__ uint32_t shared_address(const void* p) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(p));
-}
 __device__ __forceinline__ void load_tile(uint32_t address, uint32_t* f) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(f[0]), "=r"(f[1]), "=r"(f[2]), "=r"(f[3])

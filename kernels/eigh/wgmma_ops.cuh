@@ -4,8 +4,9 @@
 // On other architectures these trap, and heuristics.h routes no matrix here. A call is made by the
 // four warps of a warpgroup together; c[] is the thread's part of the 64 x N sum (two rows, N / 4
 // pairs of columns: the mma.m16n8 fragment of the warp's 16 rows, N / 8 times), a[] its FP16
-// fragment of A. Sums are asynchronous: c may be read after wg_commit and wg_wait<0>, and between a
-// fence and its wait nothing else may touch c (ptxas serialises the products otherwise, C7513).
+// fragment of A. Sums are asynchronous: c may be read after wgmma_commit and wgmma_wait<0>, and
+// between a fence and its wait nothing else may touch c (ptxas serialises the products otherwise,
+// C7513).
 //
 // Names: ss = A and B in shared memory, rs = A in registers; then N; then the major-ness of A and B
 // (t: MN-major, k: K-major; of B alone for rs); neg subtracts.
@@ -14,6 +15,8 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+
+#include "shared_memory.cuh"
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define CRUCIBLE_SM90A(statement) statement
@@ -82,49 +85,46 @@ CRUCIBLE_WGMMA_SS(ss128_tt, "128", 64, "%64,%65", "1,1,1,1,1")
 #undef CRUCIBLE_REGISTERS_128
 
 // Orders register and shared-memory accesses of the warpgroup before the products that follow.
-__device__ __forceinline__ void wg_fence() {
+__device__ __forceinline__ void wgmma_fence() {
   CRUCIBLE_SM90A(asm volatile("wgmma.fence.sync.aligned;" ::: "memory"));
 }
-// Closes a group of products; wg_wait<N> waits until at most N groups are still running.
-__device__ __forceinline__ void wg_commit() {
+// Closes a group of products; wgmma_wait<N> waits until at most N groups are still running.
+__device__ __forceinline__ void wgmma_commit() {
   CRUCIBLE_SM90A(asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"));
 }
 template <int N>
-__device__ __forceinline__ void wg_wait() {
+__device__ __forceinline__ void wgmma_wait() {
   CRUCIBLE_SM90A(asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory"));
 }
 // Descriptor of a shared-memory operand in 128-byte swizzled lines; byte offsets between the core
 // matrices along the leading (lbo) and the strided (sbo) dimension.
-__device__ __forceinline__ uint64_t mkdesc(uint32_t saddr, uint32_t lbo = 1024,
-                                           uint32_t sbo = 1024) {
+__device__ __forceinline__ uint64_t matrix_descriptor(uint32_t saddr, uint32_t lbo = 1024,
+                                                      uint32_t sbo = 1024) {
   return (uint64_t)((saddr & 0x3ffff) >> 4) | ((uint64_t)(lbo >> 4) << 16) |
          ((uint64_t)(sbo >> 4) << 32) | (1ull << 62);
 }
-__device__ __forceinline__ uint32_t sa(const void* p) {
-  return (uint32_t)__cvta_generic_to_shared(p);
-}
 // mbarriers by shared address: init with the arrivals of a phase; arrive; arrive and expect bytes
 // of bulk copies or st.async; wait for the phase of parity ph to be complete.
-__device__ __forceinline__ void mb_init(uint32_t b, int c) {
+__device__ __forceinline__ void mbarrier_init(uint32_t b, int c) {
   asm volatile("mbarrier.init.shared.b64 [%0],%1;" ::"r"(b), "r"(c) : "memory");
 }
-__device__ __forceinline__ void mb_expect(uint32_t b, int bytes) {
+__device__ __forceinline__ void mbarrier_expect(uint32_t b, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared.b64 _,[%0],%1;" ::"r"(b), "r"(bytes) : "memory");
 }
-__device__ __forceinline__ void mb_arrive(uint32_t b) {
+__device__ __forceinline__ void mbarrier_arrive(uint32_t b) {
   asm volatile("mbarrier.arrive.shared.b64 _,[%0];" ::"r"(b) : "memory");
 }
-__device__ __forceinline__ void mb_arrive2(uint32_t b) {
+__device__ __forceinline__ void mbarrier_arrive_twice(uint32_t b) {
   asm volatile("mbarrier.arrive.shared.b64 _,[%0],2;" ::"r"(b) : "memory");
 }
-__device__ __forceinline__ void mb_arrive_remote(uint32_t b, int cta) {
+__device__ __forceinline__ void mbarrier_arrive_remote(uint32_t b, int cta) {
   asm volatile(
       "{.reg .b32 r; mapa.shared::cluster.u32 r,%0,%1; mbarrier.arrive.shared::cluster.b64 "
       "_,[r];}" ::"r"(b),
       "r"(cta)
       : "memory");
 }
-__device__ __forceinline__ void mb_wait(uint32_t b, int ph) {
+__device__ __forceinline__ void mbarrier_wait(uint32_t b, int ph) {
   asm volatile(
       "{.reg .pred p;\nL1: mbarrier.try_wait.parity.shared.b64 p,[%0],%1;\n@p bra L2;\nbra "
       "L1;\nL2:\n}" ::"r"(b),
@@ -132,7 +132,8 @@ __device__ __forceinline__ void mb_wait(uint32_t b, int ph) {
       : "memory");
 }
 // `bytes` from global to shared memory by one thread; they count on the mbarrier `bar`.
-__device__ __forceinline__ void bulk(uint32_t dst, const void* src, uint32_t bytes, uint32_t bar) {
+__device__ __forceinline__ void bulk_copy(uint32_t dst, const void* src, uint32_t bytes,
+                                          uint32_t bar) {
   asm volatile(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0],[%1],%2,[%3];" ::"r"(
           dst),
