@@ -37,21 +37,6 @@ function(crucible_test name)
   endforeach()
 endfunction()
 
-# crucible_not_sanitized(TEST WHY "…" [CASES gtest-pattern]): what no sanitizer can judge. Of a test
-# with CASES the rest runs; one without is shown by CTest as disabled. Says so when configuring.
-function(crucible_not_sanitized test)
-  cmake_parse_arguments(ARG "" "WHY;CASES" "" ${ARGN})
-  if(NOT CRUCIBLE_SANITIZE)
-    return()
-  endif()
-  if(ARG_CASES)
-    set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT "GTEST_FILTER=-${ARG_CASES}")
-  else()
-    set_tests_properties(${test} PROPERTIES DISABLED TRUE)
-  endif()
-  message(STATUS "no sanitizer judges ${test} ${ARG_CASES}: ${ARG_WHY}")
-endfunction()
-
 function(crucible_check_listed)
   get_property(listed GLOBAL PROPERTY CRUCIBLE_TEST_SOURCES)
   file(GLOB_RECURSE found ${PROJECT_SOURCE_DIR}/tests/*_test.cc)
