@@ -5,6 +5,7 @@
 
 #include "base/subprocess.h"
 #include "orchestrator/agents/cli/cli_profile.h"
+#include "orchestrator/agents/llm/api_key.h"
 #include "orchestrator/agents/llm/make_provider.h"
 #include "orchestrator/agents/llm/probe.h"
 #include "orchestrator/agents/model_settings.h"
@@ -40,6 +41,7 @@ Result<> ProgramReady(const AgentSettings& settings) {
   if (!program)
     return Fail(ErrorKind::kUnavailable, "find the agent's program", profile.argv.front(),
                 "it is not in PATH", "install it, or choose another profile in the campaign file");
+  for (const std::string& name : profile.key_variables) CRUCIBLE_TRY(FindKey(name));
   if (settings.unsandboxed) return {};
   if (!settings.network)
     return Fail(ErrorKind::kUsage, "start agents of profile", profile.name,

@@ -80,6 +80,7 @@ TEST_P(Probe, NobodyListens) {
   const auto report = Ask();
   EXPECT_EQ(report.state, State::kUnusable);
   EXPECT_THAT(report.next, HasSubstr("start the server"));
+  EXPECT_THAT(report.next, HasSubstr(AddressVariable(settings))) << "the address is set there";
 }
 
 // The failures that need a network, from a client that makes them up.
@@ -106,6 +107,8 @@ TEST_P(Probe, EachFailureHasItsOwnAdvice) {
     EXPECT_THAT(report.found, HasSubstr("https://models.example: made up"));
     return report.next;
   };
+  for (const HttpFailure failure : {HttpFailure::kDns, HttpFailure::kTls, HttpFailure::kUrl})
+    EXPECT_THAT(advice(failure), HasSubstr(AddressVariable(settings)));
   EXPECT_THAT(advice(HttpFailure::kDns), HasSubstr("name"));
   EXPECT_THAT(advice(HttpFailure::kTls), HasSubstr("certificates"));
   EXPECT_THAT(advice(HttpFailure::kTimeout), HasSubstr("network"));

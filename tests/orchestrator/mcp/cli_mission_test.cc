@@ -78,9 +78,9 @@ class CliMission : public MissionFixture {
   }
 
   // Runs the mission with `script` for an agent; what it printed, by the transcript.
-  std::string Play(const std::string& script) {
-    Write(root_ / "bin/agent", "#!/bin/bash\n" + script);
-    fs::permissions(root_ / "bin/agent", fs::perms(0755));
+  std::string Play(const std::string& script, const std::string& program = "agent") {
+    Write(root_ / "bin" / program, "#!/bin/bash\n" + script);
+    fs::permissions(root_ / "bin" / program, fs::perms(0755));
     Write(Folder() / "mission.md", "# Mission m1\n");
     EXPECT_TRUE(WriteMissionOrder(order()));
     const auto ended = RunAgentMission(Folder() / "mission.json", [] { return false; });
@@ -108,6 +108,36 @@ TEST_F(CliMission, WithTheNetworkServersAreReachedAndNothingElseMore) {
     EXPECT_THAT(told, HasSubstr(std::string("reached: ") + what));
   for (const char* what : {"other worktree", "log", "device node", "foreign key"})
     EXPECT_THAT(told, HasSubstr(std::string("refused: ") + what));
+}
+
+TEST_F(CliMission, AProfilesKeyMayBeInTheKeyFileAndWhatItPaidIsNoted) {
+  const std::string path = ::getenv("PATH");
+  ::setenv("PATH", ((root_ / "bin").string() + ":" + path).c_str(), 1);
+  Write(root_ / "keys", "ANTHROPIC_API_KEY=sk-of-the-key-file\nOPENAI_API_KEY=sk-foreign\n");
+  fs::permissions(root_ / "keys", fs::perms(0600));
+  ::setenv("CRUCIBLE_KEY_FILE", (root_ / "keys").c_str(), 1);
+  order().agent.command.clear();
+  order().agent.profile = "claude";
+  order().agent.network = true;
+  order().agent.cli_usd = {.input = 1000};
+  const std::string told = Play(
+      "cat > /dev/null\n[ \"$ANTHROPIC_API_KEY\" = sk-of-the-key-file ] && echo has its key\n"
+      "env | grep -q -e sk-foreign -e CRUCIBLE_KEY_FILE || echo and no other\n"
+      R"(echo '{"type":"assistant","message":{"id":"a","usage":{"input_tokens":300}}}')"
+      "\necho \"I have $ANTHROPIC_API_KEY\"\n"
+      R"(echo '{"type":"result","subtype":"success","is_error":false,"num_turns":1}')"
+      "\n",
+      "claude");
+  ::unsetenv("CRUCIBLE_KEY_FILE");
+  ::unsetenv("ANTHROPIC_API_KEY");
+  ::setenv("PATH", path.c_str(), 1);
+  EXPECT_THAT(told, HasSubstr("has its key"));
+  EXPECT_THAT(told, HasSubstr("and no other"));
+  EXPECT_THAT(told, HasSubstr("I have [key]"));
+  EXPECT_THAT(told, Not(HasSubstr("sk-of-the-key-file")));
+  const nlohmann::json spend = nlohmann::json::parse(ReadFile(Folder() / "spend.json").value());
+  EXPECT_EQ(spend["tokens_input"], 300);
+  EXPECT_DOUBLE_EQ(spend["usd"].get<double>(), 0.3) << "by the campaign's prices: it told no money";
 }
 
 TEST_F(CliMission, ItMeasuresLogsCommitsAndReportsByTheMissionsTools) {
