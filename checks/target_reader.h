@@ -1,6 +1,6 @@
 // target_reader.h: reads values of a target file's TOML. For target_parse.cc and target_checks.cc.
 //
-// The reader keeps the first complaint and goes on returning defaults, so the parsing reads like the
+// The reader keeps the first complaint and goes on returning defaults: the parsing reads like the
 // file and still reports one clear error.
 #pragma once
 

@@ -36,10 +36,12 @@ struct Range {
   int count = 0;
 };
 
-Range MhzRange(const std::vector<ClockSample>& samples) {
+// `working`: without the samples at which the GPU had nothing to do: then it clocks down by itself,
+// locked or not, and a job that begins on the CPU would look as if its clock had moved.
+Range MhzRange(const std::vector<ClockSample>& samples, bool working) {
   Range range;
   for (const ClockSample& sample : samples) {
-    if (sample.mhz < 0) continue;
+    if (sample.mhz < 0 || (working && (sample.reasons & kReasonIdle) != 0)) continue;
     range.low = range.count == 0 ? sample.mhz : std::min(range.low, sample.mhz);
     range.high = std::max(range.high, sample.mhz);
     range.mean += sample.mhz;
@@ -84,7 +86,7 @@ std::string DriftVerdict(const ClockReport& report) {
   for (const ClockSample& sample : report.during) reasons |= sample.reasons;
   if (reasons & (kReasonHwSlowdown | kReasonSwThermal | kReasonHwThermal | kReasonPowerBrake))
     return "throttled";
-  const Range range = MhzRange(report.during);
+  const Range range = MhzRange(report.during, true);
   if (report.pin_refused) return "unlocked";
   if (report.pinned_mhz > 0) {
     if (range.count == 0) return "unknown";
@@ -108,7 +110,7 @@ std::string ToJson(const ClockReport& report) {
   json["before"] = Of(report.before);
   json["after"] = Of(report.after);
   if (report.repinned.mhz >= 0) json["after_repin"] = Of(report.repinned);
-  const Range range = MhzRange(report.during);
+  const Range range = MhzRange(report.during, false);
   Json during = {{"samples", report.during.size()}};
   if (range.count > 0) {
     during["mhz_min"] = range.low;
@@ -145,9 +147,12 @@ std::string DescribeAfter(const ClockReport& report) {
         report.pinned_mhz, mhz(report.repinned));
   const int off = std::abs(report.repinned.mhz - report.pinned_mhz);
   const bool holds = report.repinned.mhz >= 0 && off <= kPinnedTolerance * report.pinned_mhz;
+  const bool idle = (report.repinned.reasons & kReasonIdle) != 0;
   return fmt::format("the SM clock is locked at {} MHz again and reads {}{}", report.pinned_mhz,
                      mhz(report.repinned),
-                     holds ? "" : "; it does not hold, so do not compare times before it does");
+                     holds  ? ""
+                     : idle ? " while it has nothing to do; the next job's samples show if it holds"
+                            : "; it does not hold, so do not compare times before it does");
 }
 
 ClockSample SampleCpu() {

@@ -121,6 +121,7 @@ std::optional<HolderRecord> DeviceFolder::ReadHolder() const {
     record.queued_ms = json.value("queued_ms", std::int64_t{0});
     record.started_ms = json.value("started_ms", std::int64_t{0});
     record.limit_ms = json.value("limit_ms", std::int64_t{0});
+    record.sequence = json.value("sequence", std::uint64_t{0});
     record.database = json.value("database", "");
     record.cgroup = json.value("cgroup", "");
     record.log_path = json.value("log_path", "");
@@ -142,6 +143,7 @@ Result<> DeviceFolder::WriteHolder(const HolderRecord& record) const {
                      {"queued_ms", record.queued_ms},
                      {"started_ms", record.started_ms},
                      {"limit_ms", record.limit_ms},
+                     {"sequence", record.sequence},
                      {"database", record.database},
                      {"cgroup", record.cgroup},
                      {"log_path", record.log_path}};

@@ -29,6 +29,7 @@ struct HolderRecord {
   std::vector<std::string> argv;
   std::int64_t queued_ms = 0, started_ms = 0;  // wall clock
   std::int64_t limit_ms = 0;                   // 0: none
+  std::uint64_t sequence = 0;                  // of its ticket: the order of the turns
   std::string database;                        // where the job's history row belongs
   std::string cgroup;                          // the job's cgroup, or empty
   uid_t owner = 0;                             // who wrote the record; 0 trusts all it says
@@ -57,7 +58,7 @@ class DeviceFolder {
   std::string device_;
 };
 
-// Whether statfs's type is one where several machines see the files: a lock of one may be none to the
+// Whether statfs's type is one of files that several machines see: a lock of one may be none to the
 // others.
 bool IsNetworkFileSystem(std::uint32_t type);
 

@@ -192,8 +192,9 @@ Result<std::optional<Taken>> QueuePlace::TryTake() {
         break;
       }
     }
+    const std::uint64_t sequence = entries_[i].ticket.sequence;
     entries_.clear();
-    return Taken{i, std::move(lock)};
+    return Taken{i, std::move(lock), sequence};
   }
   return std::nullopt;
 }

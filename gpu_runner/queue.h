@@ -66,6 +66,7 @@ void WakeNext(const std::filesystem::path& lock_directory, const DeviceFolder& f
 struct Taken {
   std::size_t device = 0;  // index into the folders given to Join
   UniqueFd lock;
+  std::uint64_t sequence = 0;  // of the ticket whose turn it was
 };
 
 // One caller's place in the queues of all devices it would accept. Not thread-safe.

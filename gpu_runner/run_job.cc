@@ -120,6 +120,7 @@ class Runner {
                                             .waiting = [this] { WriteQueuedRow(); }}));
     device_ = turn.device;
     lock_ = std::move(turn.lock);
+    sequence_ = turn.sequence;
     if (lock_.valid()) return RunAsHolder();
     JobRow row = RowOf(MakeRecord());
     row.started_ms.reset();
@@ -149,6 +150,7 @@ class Runner {
     record.argv = options_.command;
     record.queued_ms = queued_ms_;
     record.limit_ms = options_.limit_ms.value_or(0);
+    record.sequence = sequence_;
     if (options_.report.empty()) record.database = books_.file().string();
     const std::string mission_folder = Variable("CRUCIBLE_MISSION_DIR");
     if (options_.log || !mission_folder.empty()) {
@@ -347,6 +349,7 @@ class Runner {
   std::string job_, nonce_;
   std::int64_t queued_ms_ = 0, started_waiting_ms_ = 0;
   std::size_t device_ = 0;  // index of the one taken
+  std::uint64_t sequence_ = 0;
   UniqueFd lock_;
   Bookkeeper books_;
 };

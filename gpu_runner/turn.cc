@@ -97,7 +97,7 @@ Result<Turn> WaitForTurn(const TurnRequest& request) {
   std::int64_t announce_at_ms = 0;
   for (;;) {
     CRUCIBLE_ASSIGN(std::optional<Taken> taken, place.TryTake());
-    if (taken) return Turn{taken->device, std::move(taken->lock)};
+    if (taken) return Turn{taken->device, std::move(taken->lock), 0, "", taken->sequence};
     if (announce_at_ms == 0) request.waiting();
     const std::int64_t now = QueueNowMs();
     std::int64_t wait_ms = kRecheckMs;

@@ -34,9 +34,10 @@ struct TurnRequest {
 
 struct Turn {
   std::size_t device = 0;
-  UniqueFd lock;             // invalid: there is no turn, and no job
-  int exit_code = 0;         // then, what the call ends with
-  const char* outcome = "";  // … and what its row says
+  UniqueFd lock;               // invalid: there is no turn, and no job
+  int exit_code = 0;           // then, what the call ends with
+  const char* outcome = "";    // … and what its row says
+  std::uint64_t sequence = 0;  // the number of its ticket on that device
 };
 
 Result<Turn> WaitForTurn(const TurnRequest& request);

@@ -62,6 +62,16 @@ double Median(std::vector<std::int64_t> values) {
                                 : .5 * static_cast<double>(values[half - 1] + values[half]);
 }
 
+// Over the calls after which the GPU still had something to do, if there were any.
+SmClock MedianClock(const std::vector<SmClock>& clocks) {
+  std::vector<std::int64_t> working, idle;
+  for (const SmClock& clock : clocks)
+    if (clock.mhz >= 0) (clock.idle ? idle : working).push_back(clock.mhz);
+  if (working.empty() && idle.empty()) return {};
+  const bool only_idle = working.empty();
+  return {static_cast<int>(Median(only_idle ? idle : working)), only_idle};
+}
+
 }  // namespace
 
 struct CpuHarness::Prepared {
@@ -82,7 +92,7 @@ struct CpuHarness::SlotTimes {
   std::vector<std::int64_t> handover_ns;     // of nothing, seen from here
   std::vector<std::int64_t> whole_ns;        // from "go" until the outputs were copied
   std::vector<std::int64_t> copy_ns;         // of the same outputs, by this process
-  std::vector<std::int64_t> sm_mhz;          // a GPU's SM clock, right after each call
+  std::vector<SmClock> clocks;               // a GPU's, right after each call
   std::int64_t background_ns = 0;            // CPU time the worker spent between calls
 };
 
@@ -173,8 +183,7 @@ std::string CpuHarness::TimedCall(SlotTimes* times, bool full_gates) {
   const std::int64_t waited_ns = WaitedForCpuNs(worker.pid()) - waited_before;
   const std::int64_t cpu_before = worker.CpuNs();
   times->call_ns.push_back(report.elapsed_ns);
-  if (gpu_)
-    if (const int mhz = gpu_->SmMhz(); mhz >= 0) times->sm_mhz.push_back(mhz);
+  if (gpu_) times->clocks.push_back(gpu_->Clock());
   if (static_cast<double>(waited_ns) <= kWaitedShare * static_cast<double>(report.elapsed_ns))
     times->undisturbed_ns.push_back(report.elapsed_ns);
   times->seen_ns.push_back(report.seen_ns);
@@ -245,7 +254,7 @@ Result<Json> CpuHarness::Slot(const Json& request) {
       static_cast<double>(wall_ns) * static_cast<double>(AllowedCpus().size());
   const double steal = static_cast<double>(during.steal_ticks) * 1e7 / capacity_ns;
   const bool enough = times.undisturbed_ns.size() >= kFewestUndisturbed;
-  const int sm_mhz = times.sm_mhz.empty() ? -1 : static_cast<int>(Median(times.sm_mhz));
+  const SmClock clock = MedianClock(times.clocks);
   Json answer{
       {"calls", times.call_ns.size()},
       {"undisturbed", times.undisturbed_ns.size()},
@@ -265,9 +274,9 @@ Result<Json> CpuHarness::Slot(const Json& request) {
       {"throttled", gpu_ ? held_before || gpu_->Throttled()
                          : (steal > kStealLimit && during.steal_ticks >= kFewestStealTicks) ||
                                during.thermal_throttles > 0},
-      {"clock", gpu_ ? GpuWatch::ClockStamp(sm_mhz) : ClockPolicy()},
+      {"clock", gpu_ ? GpuWatch::Stamp(clock) : ClockPolicy()},
       {"reason", reason}};
-  if (sm_mhz >= 0) answer["sm_mhz"] = sm_mhz;
+  if (clock.mhz >= 0) answer["sm_mhz"] = clock.mhz;
   return answer;
 }
 

@@ -27,17 +27,20 @@ bool GpuWatch::Throttled() const {
   return state.has_value() && (state->reasons & kHeldBack) != 0;
 }
 
-int GpuWatch::SmMhz() const {
-  if (!works()) return -1;
+SmClock GpuWatch::Clock() const {
+  if (!works()) return {};
   const auto state = nvml_->State(*gpu_);
-  return state ? state->sm_mhz : -1;
+  if (!state) return {};
+  return {state->sm_mhz, (state->reasons & kReasonIdle) != 0};
 }
 
-std::string GpuWatch::ClockStamp(int mhz) {
-  if (mhz < 0) return "unknown";
+std::string GpuWatch::Stamp(const SmClock& clock) {
+  if (clock.mhz < 0) return "unknown";
   const char* const set = std::getenv(kSmClockVariable);
   const double locked = set == nullptr ? 0 : std::strtod(set, nullptr);
-  return locked > 0 && std::abs(mhz - locked) <= kPinnedTolerance * locked ? "pinned" : "unlocked";
+  if (locked <= 0) return "unlocked";
+  if (std::abs(clock.mhz - locked) <= kPinnedTolerance * locked) return "pinned";
+  return clock.idle ? "unknown" : "unlocked";
 }
 
 }  // namespace crucible::eigh

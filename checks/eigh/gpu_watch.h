@@ -11,6 +11,11 @@
 
 namespace crucible::eigh {
 
+struct SmClock {
+  int mhz = -1;  // -1: not to be had
+  bool idle = false;
+};
+
 class GpuWatch {
  public:
   GpuWatch();
@@ -18,11 +23,11 @@ class GpuWatch {
   bool works() const { return gpu_ != nullptr; }
   // Heat, power brake or hardware slowdown, at this moment.
   bool Throttled() const;
-  // The SM clock at this moment; -1: not to be had. Right after a call: an idle GPU clocks down.
-  int SmMhz() const;
+  // The SM clock at this moment. Right after a call: an idle GPU clocks down, locked or not.
+  SmClock Clock() const;
   // pinned: gpu_run locked it ($CRUCIBLE_SM_CLOCK_MHZ) and it reads so; unlocked: gpu_run did not
-  // lock it, or it does not hold; unknown: `mhz` is -1.
-  static std::string ClockStamp(int mhz);
+  // lock it, or it does not hold; unknown: there is nothing to read, or only an idle GPU.
+  static std::string Stamp(const SmClock& clock);
   std::string driver() const { return works() ? nvml_->driver_version() : "unknown"; }
 
  private:

@@ -22,8 +22,8 @@ enum class Seclusion {
 std::string Seclude(Seclusion level, char* verdict, std::size_t bytes);
 
 // The domain alone, for a process that becomes a program with the candidate in it which must start
-// others and write files of its own (a memory checker): the processes outside stay closed to it, and
-// it may write in /dev, /proc (its own files) and /tmp only. False where there is no Landlock.
+// others and write files of its own (a memory checker): processes outside stay closed to it, and it
+// may write in /dev, /proc (its own files) and /tmp only. False where there is no Landlock.
 bool ConfineToDomain();
 
 inline constexpr int kSecludedExit = 97;

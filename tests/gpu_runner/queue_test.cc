@@ -143,6 +143,20 @@ TEST(Drift, IsToldFromTheSamples) {
   EXPECT_EQ(DriftVerdict(refused), "unlocked");
 }
 
+TEST(Drift, AnIdleGpuClocksDownByItselfAndThatIsNoDrift) {
+  ClockReport report = Report({1500, 1500, 1490});
+  report.during.insert(report.during.begin(), {345, 30, 70, -1, kReasonIdle});
+  EXPECT_EQ(DriftVerdict(report), "steady") << "the job began on the CPU";
+  report.during.push_back({1300, 40, 100, -1, 0});
+  EXPECT_EQ(DriftVerdict(report), "drifted");
+  ClockReport pinned = Report({345}, 1500, kReasonIdle);
+  EXPECT_EQ(DriftVerdict(pinned), "unknown") << "nothing was computed while it was looked at";
+  pinned.repinned = {345, 30, 70, -1, kReasonIdle};
+  EXPECT_NE(DescribeAfter(pinned).find("nothing to do"), std::string::npos);
+  pinned.repinned.reasons = 0;
+  EXPECT_NE(DescribeAfter(pinned).find("does not hold"), std::string::npos);
+}
+
 // The lock directory is open to every user of the machine, so its files prove little.
 class SharedFolder : public ::testing::Test {
  protected:

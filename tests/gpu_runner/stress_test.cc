@@ -5,6 +5,7 @@
 // full form (1,000 jobs, 64 callers) by CRUCIBLE_STRESS_FULL=1. CRUCIBLE_STRESS_SEED repeats a run.
 #include <signal.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <map>
@@ -29,9 +30,25 @@ class Stress : public RunnerFixture {
            "; flock -n 9; [ $? != 1 ] || { echo overlap $CRUCIBLE_JOB_ID >>" + events +
            "; exit 99; }; " + (orphan ? "setsid sleep 300 & " : "") +
            "echo begin $CRUCIBLE_JOB_ID >>" + events +
+           // Its turn, from the record of the device that it holds: class and number of its ticket.
+           "; sed -n 's/.*\"priority\":\"\\([a-z]*\\)\".*\"sequence\":\\([0-9]*\\).*/\\1 \\2/p' " +
+           Path("locks/cpu/holder") + " >>" + Path("turns") +
            "; sleep 0.01; echo end $CRUCIBLE_JOB_ID >>" + events;
   }
 };
+
+// Jobs that began after one of their class with a later ticket.
+int OutOfTurn(const std::string& turns, int* seen) {
+  std::map<std::string, std::uint64_t> latest;
+  std::istringstream lines(turns);
+  int wrong = 0;
+  std::uint64_t number = 0;
+  for (std::string priority; lines >> priority >> number; ++*seen) {
+    wrong += number < latest[priority];
+    latest[priority] = std::max(latest[priority], number);
+  }
+  return wrong;
+}
 
 int Count(const std::string& text, const std::string& word) {
   int count = 0;
@@ -124,15 +141,21 @@ TEST_F(Stress, NoOverlapNoneLostFirstComeFirstServedNeverStuckNothingLeft) {
     ++begun;
     EXPECT_TRUE(recorded.contains(id)) << "job " << id << " began and has no row";
   }
+  // First come, first served within a class, whoever was killed meanwhile.
+  int seen = 0;
+  EXPECT_EQ(OutOfTurn(ReadFile(folder_ / "turns").value_or(""), &seen), 0);
+  EXPECT_GT(seen, jobs / 2);
   // Nothing left: no ticket, no process.
   EXPECT_TRUE(WaitingTickets(Folder()).empty());
   EXPECT_TRUE(
       ProcessesWithEnvironment("CRUCIBLE_LOCK_DIR", environment_["CRUCIBLE_LOCK_DIR"]).empty());
   EXPECT_GT(killed_runners, 0);
   EXPECT_GT(begun, jobs / 2);
-  std::printf("%d jobs began; SIGKILLed: %d runners, %d job processes; ok %d, lost %d, killed %d\n",
-              begun, killed_runners.load(), killed_jobs.load(), outcomes["ok"], outcomes["lost"],
-              outcomes["killed"]);
+  std::printf(
+      "%d jobs began, %d in turn; SIGKILLed: %d runners, %d job processes; ok %d, lost %d, "
+      "killed %d\n",
+      begun, seen, killed_runners.load(), killed_jobs.load(), outcomes["ok"], outcomes["lost"],
+      outcomes["killed"]);
 }
 
 // Without kills, so that the order is exactly known: callers queue one by one behind a holder.

@@ -32,27 +32,29 @@ class GpuWatchTest : public ::testing::Test {
 TEST_F(GpuWatchTest, ReadsTheSmClockAndSaysThatNobodyLockedIt) {
   Gpu("gpus 1\nmhz 1755\n");
   const GpuWatch watch;
-  EXPECT_EQ(watch.SmMhz(), 1755);
-  EXPECT_EQ(GpuWatch::ClockStamp(watch.SmMhz()), "unlocked");
+  EXPECT_EQ(watch.Clock().mhz, 1755);
+  EXPECT_EQ(GpuWatch::Stamp(watch.Clock()), "unlocked");
 }
 
 TEST_F(GpuWatchTest, AClockThatGpuRunLockedIsPinnedOnlyWhileItReadsSo) {
   ::setenv(kSmClockVariable, "1980", 1);
   Gpu("gpus 1\nmhz 1965\n");
   const GpuWatch watch;
-  EXPECT_EQ(GpuWatch::ClockStamp(watch.SmMhz()), "pinned") << "within 2 %";
+  EXPECT_EQ(GpuWatch::Stamp(watch.Clock()), "pinned") << "within 2 %";
   Gpu("gpus 1\nmhz 1700\n");
-  EXPECT_EQ(GpuWatch::ClockStamp(watch.SmMhz()), "unlocked") << "the lock was dropped";
+  EXPECT_EQ(GpuWatch::Stamp(watch.Clock()), "unlocked") << "the lock was dropped";
+  Gpu("gpus 1\nmhz 345\nreasons 1\n");
+  EXPECT_EQ(GpuWatch::Stamp(watch.Clock()), "unknown") << "an idle GPU shows nothing";
   ::setenv(kSmClockVariable, "", 1);
-  EXPECT_EQ(GpuWatch::ClockStamp(1980), "unlocked");
+  EXPECT_EQ(GpuWatch::Stamp({1980, false}), "unlocked");
 }
 
 TEST_F(GpuWatchTest, AGpuThatIsGoneHasNoClock) {
   Gpu("gpus 1\n");
   const GpuWatch watch;
   Gpu("gpus 1\nlost 1\n");
-  EXPECT_EQ(watch.SmMhz(), -1);
-  EXPECT_EQ(GpuWatch::ClockStamp(watch.SmMhz()), "unknown");
+  EXPECT_EQ(watch.Clock().mhz, -1);
+  EXPECT_EQ(GpuWatch::Stamp(watch.Clock()), "unknown");
   EXPECT_FALSE(watch.Throttled());
 }
 
@@ -60,7 +62,7 @@ TEST_F(GpuWatchTest, WithoutADriverNothingIsKnown) {
   ::setenv("CRUCIBLE_NVML_LIBRARY", "/nowhere/libnvidia-ml.so.1", 1);
   const GpuWatch watch;
   EXPECT_FALSE(watch.works());
-  EXPECT_EQ(GpuWatch::ClockStamp(watch.SmMhz()), "unknown");
+  EXPECT_EQ(GpuWatch::Stamp(watch.Clock()), "unknown");
 }
 
 TEST_F(GpuWatchTest, HeatAndPowerBrakesHoldItBackAndIdlingDoesNot) {

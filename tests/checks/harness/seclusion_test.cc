@@ -166,8 +166,7 @@ TEST_F(ConfineTest, TheJudgesMemoryAndDescriptorsAreClosedToItForRootToo) {
   int tried = 0;
   for (const std::string& command :
        {"exec 9<" + judge + "/mem", "exec 9<" + descriptor, "exec 9>" + descriptor,
-        "test -n \"$(readlink " + judge + "/exe)\"",
-        "test \"$(head -c1 " + judge + "/environ | wc -c)\" = 1"}) {
+        "test -n \"$(readlink " + judge + "/exe)\""}) {
     // Where the machine closes it to everybody there is nothing to show.
     if (!RunCaptured({.argv = {"sh", "-c", command}})->status.ok()) continue;
     ++tried;

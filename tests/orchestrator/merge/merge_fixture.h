@@ -1,4 +1,4 @@
-// merge_fixture.h: a repository whose "kernel" is one number, and a harness that takes just so long.
+// merge_fixture.h: a repository whose "kernel" is one number, with a harness that takes so long.
 //
 // What runs is real: git, the build, gpu_run, the judge and its statistics, the log. Only the
 // harness makes its times up (tests/support/fake_harness), from kTimeUs of tuning.h, so that a

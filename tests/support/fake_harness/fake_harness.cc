@@ -6,7 +6,8 @@
 // PLAN is a text file of "key value" lines: time_us (100), noise (0.002: deviation of one slot, in
 // log), drift (0: added to the log time per slot, starting
 // over after 40), sha (the plan's text), target
-// (fake), sm_mhz (the SM clock that slots report; none), mode: ok | crash_hello | crash_check | crash_slot | hang_slot | malformed_slot |
+// (fake), sm_mhz (the SM clock that slots report; none),
+// mode: ok | crash_hello | crash_check | crash_slot | hang_slot | malformed_slot |
 // unverified | wrong_check | refuse_prepare | throttled | old_protocol | no_target. With "only
 // NAME" the mode acts on that case alone; "time_us.NAME" is the time of that case.
 #include <unistd.h>
