@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "base/json.h"
+#include "base/printable.h"
 #include "orchestrator/agents/cli/cli_profile.h"
 
 namespace crucible {
@@ -22,29 +23,12 @@ std::string Text(const json& row, const char* key) {
   return found != row.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-// Without what a terminal would obey: an agent's words may hold escape sequences.
-std::string Plain(const std::string& text) {
-  std::string plain;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    const bool c1 = c == 0xc2 && i + 1 < text.size() &&
-                    (static_cast<unsigned char>(text[i + 1]) & 0xe0) == 0x80;
-    if (c1 || c == 0x7f || (c < 0x20 && c != '\n' && c != '\t')) {
-      plain += '?';
-      if (c1) ++i;
-    } else {
-      plain.push_back(text[i]);
-    }
-  }
-  return plain;
-}
-
 std::string Short(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
-  if (text.size() <= kMostBytes) return Plain(text);
+  if (text.size() <= kMostBytes) return Printable(text);
   std::size_t end = kMostBytes;  // never within a UTF-8 character
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
-  return fmt::format("{} … ({} bytes more)", Plain(text.substr(0, end)), text.size() - end);
+  return fmt::format("{} … ({} bytes more)", Printable(text.substr(0, end)), text.size() - end);
 }
 
 bool Runs(const MissionRow& mission) {

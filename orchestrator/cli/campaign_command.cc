@@ -217,7 +217,8 @@ int Status(const std::string& name, bool as_json, std::ostream& out, std::ostrea
 }
 
 // pause and stop: the running orchestrator sees the state; a dead one needs none.
-int Control(const std::string& name, const std::string& to, std::ostream& out, std::ostream& err) {
+int Control(const std::string& name, const std::string& to, bool as_json, std::ostream& out,
+            std::ostream& err) {
   const auto workspace = FindWorkspace();
   if (!workspace) return Report(workspace.error(), err);
   auto store = OpenKnownLog(*workspace);
@@ -236,13 +237,16 @@ int Control(const std::string& name, const std::string& to, std::ostream& out, s
                                     "campaign status {}` says what it is",
                                     to == "paused" ? "pause" : "stop", *chosen, *chosen)},
                   err);
-  fmt::print(out, "campaign {} is {}\n", *chosen,
-             to == "paused" ? "pausing: running missions end, none begins" : "stopping");
+  if (as_json)
+    out << json{{"name", *chosen}, {"state", to}}.dump(2) << "\n";
+  else
+    fmt::print(out, "campaign {} is {}\n", *chosen,
+               to == "paused" ? "pausing: running missions end, none begins" : "stopping");
   return 0;
 }
 
 int Note(const std::string& name, const std::string& text, const std::vector<std::string>& cases,
-         std::ostream& out, std::ostream& err) {
+         bool as_json, std::ostream& out, std::ostream& err) {
   const auto workspace = FindWorkspace();
   if (!workspace) return Report(workspace.error(), err);
   auto store = OpenKnownLog(*workspace);
@@ -265,7 +269,10 @@ int Note(const std::string& name, const std::string& text, const std::vector<std
     entry.cases.push_back({.name = item, .role = "claim", .verdict = "note"});
   const auto id = store->AddEntry(entry);
   if (!id) return Report(id.error(), err);
-  fmt::print(out, "noted as e{}: the next briefs carry it\n", *id);
+  if (as_json)
+    out << json{{"id", *id}, {"key", entry.key}}.dump(2) << "\n";
+  else
+    fmt::print(out, "noted as e{}: the next briefs carry it\n", *id);
   return 0;
 }
 
@@ -291,15 +298,15 @@ int CampaignCommand(const Words& words, std::ostream& out, std::ostream& err) {
   note->add_option("--campaign", name, "Campaign (default: the newest)");
   for (CLI::App* command : {resume, status, pause, stop})
     command->add_option("NAME", name, "Campaign (default: the newest)");
-  for (CLI::App* command : {launch, resume, status})
+  for (CLI::App* command : {launch, resume, status, pause, stop, note})
     command->add_flag("--json", as_json, "Print the result as JSON");
   int code = 0;
   if (!ParseWords(&app, words, out, err, &code)) return code;
   if (launch->parsed()) return Launch(file, detach, as_json, out, err);
   if (status->parsed()) return Status(name, as_json, out, err);
-  if (pause->parsed()) return Control(name, "paused", out, err);
-  if (stop->parsed()) return Control(name, "stopping", out, err);
-  if (note->parsed()) return Note(name, text, cases, out, err);
+  if (pause->parsed()) return Control(name, "paused", as_json, out, err);
+  if (stop->parsed()) return Control(name, "stopping", as_json, out, err);
+  if (note->parsed()) return Note(name, text, cases, as_json, out, err);
   const auto workspace = FindWorkspace();
   if (!workspace) return Report(workspace.error(), err);
   auto store = Store::OpenReadOnly(workspace->LogFile());

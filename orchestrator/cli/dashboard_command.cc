@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "base/files.h"
+#include "base/json.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/log_command.h"
 #include "results_log/dashboard/dashboard.h"
@@ -13,6 +14,7 @@ namespace {
 
 struct Options {
   std::string out, target, log;
+  bool as_json = false;
 };
 
 Result<std::string> Page(const std::filesystem::path& log, const std::string& target) {
@@ -31,7 +33,10 @@ Result<> Write(const Options& options, std::ostream& out) {
   const std::filesystem::path file = options.out.empty() ? log.parent_path() / "dashboard.html"
                                                          : std::filesystem::path(options.out);
   CRUCIBLE_TRY(WriteFileAtomically(file, page));
-  out << file.string() << "\n";
+  if (options.as_json)
+    out << nlohmann::json{{"file", file.string()}}.dump(2) << "\n";
+  else
+    out << file.string() << "\n";
   return {};
 }
 
@@ -46,6 +51,8 @@ int DashboardCommand(const std::vector<std::string>& words, std::ostream& out, s
                  "where to (default: dashboard.html beside the log; -: stdout)");
   app.add_option("--target", options.target, "the target (default: the one measured last)");
   app.add_option("--log", options.log, "the log's file (default: the repository's)");
+  app.add_flag("--json", options.as_json,
+               "print {\"file\": …}; with --out -, the page all the same");
   int code = 0;
   if (!ParseWords(&app, words, out, err, &code)) return code;
   const auto written = Write(options, out);

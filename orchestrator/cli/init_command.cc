@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <ostream>
 
+#include "base/json.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/repository.h"
 #include "results_log/store.h"
@@ -25,10 +26,16 @@ Result<std::filesystem::path> Init() {
 int InitCommand(const Words& words, std::ostream& out, std::ostream& err) {
   CLI::App app("Prepare this repository: its state folder and an empty results log",
                "crucible init");
+  bool as_json = false;
+  app.add_flag("--json", as_json, "Print the result as JSON");
   int code = 0;
   if (!ParseWords(&app, words, out, err, &code)) return code;
   const auto home = Init();
   if (!home) return Report(home.error(), err);
+  if (as_json) {
+    out << nlohmann::json{{"home", home->string()}}.dump(2) << "\n";
+    return 0;
+  }
   fmt::print(out,
              "state is in {}\nnext: write a target file (docs/target_protocol.md) and a campaign "
              "file, then `crucible campaign launch FILE`\n",

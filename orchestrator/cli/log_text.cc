@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/printable.h"
 
 namespace crucible {
 namespace {
@@ -50,17 +51,18 @@ std::string Row(const Entry& entry) {
   for (const CaseResult& result : entry.cases) cases.push_back(CaseText(result));
   // What a person says stands in the summary; a measurement's numbers are its cases.
   const bool words = cases.empty() || (entry.kind == EntryKind::kNote && !HasTimes(entry));
-  return fmt::format("e{:<5} {} {:<12} {:<5} {:<24} {}", entry.id,
-                     FormatUtc(entry.time_ms).substr(0, 16), ToText(entry.kind),
-                     entry.mission.empty() ? "-" : entry.mission, entry.mechanism,
-                     words ? entry.summary : fmt::format("{}", fmt::join(cases, ", ")));
+  return Printable(fmt::format("e{:<5} {} {:<12} {:<5} {:<24} {}", entry.id,
+                               FormatUtc(entry.time_ms).substr(0, 16), ToText(entry.kind),
+                               entry.mission.empty() ? "-" : entry.mission, entry.mechanism,
+                               words ? entry.summary : fmt::format("{}", fmt::join(cases, ", "))));
 }
 
 void PrintEntry(const Entry& entry, std::ostream& out) {
   fmt::print(out, "e{} {} ({})\n", entry.id, ToText(entry.kind), entry.key);
   const auto field = [&](const char* name, const std::string& value) {
     const std::size_t end = value.find_last_not_of(' ');
-    if (end != std::string::npos) fmt::print(out, "  {:<12} {}\n", name, value.substr(0, end + 1));
+    if (end != std::string::npos)
+      fmt::print(out, "  {:<12} {}\n", name, Printable(value.substr(0, end + 1)));
   };
   field("time", FormatUtc(entry.time_ms));
   field("target", entry.target);

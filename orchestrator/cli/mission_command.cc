@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/printable.h"
 #include "base/process_identity.h"
 #include "checks/target.h"
 #include "missions/campaign_file.h"
@@ -85,9 +86,9 @@ int Show(Store* store, const Workspace& workspace, const std::string& id, bool a
              (*row)->state, (*row)->outcome, (*row)->merge_outcome);
   fmt::print(out, "base {}  best {}  merge {}\n", (*row)->base_commit, (*row)->best_commit,
              (*row)->merge_commit);
-  if (!(*row)->report.empty()) fmt::print(out, "report: {}\n", (*row)->report);
+  if (!(*row)->report.empty()) fmt::print(out, "report: {}\n", Printable((*row)->report));
   if (const auto text = ReadFile(workspace.Mission(id) / "mission.md"))
-    fmt::print(out, "\n{}", *text);
+    fmt::print(out, "\n{}", Printable(*text));
   return 0;
 }
 
@@ -103,7 +104,7 @@ Result<> SomebodyTakes(const CampaignFile& campaign, const std::string& flavour)
   return {};
 }
 
-int Add(Store* store, const Workspace& workspace, MissionRow row, std::ostream& out,
+int Add(Store* store, const Workspace& workspace, MissionRow row, bool as_json, std::ostream& out,
         std::ostream& err) {
   const auto campaigns = store->Campaigns();
   if (!campaigns) return Report(campaigns.error(), err);
@@ -143,6 +144,11 @@ int Add(Store* store, const Workspace& workspace, MissionRow row, std::ostream& 
   row.settings = json{{"added_by", UserAuthor()}}.dump();
   const auto id = store->AddMission(row);
   if (!id) return Report(id.error(), err);
+  if (as_json) {
+    row.id = *id;
+    out << AsJson(workspace, row).dump(2) << "\n";
+    return 0;
+  }
   fmt::print(out, "{} added ({}): the campaign takes it before its own choices{}\n", *id,
              row.flavour,
              runs ? ""
@@ -151,8 +157,8 @@ int Add(Store* store, const Workspace& workspace, MissionRow row, std::ostream& 
   return 0;
 }
 
-int Approve(Store* store, const Workspace& workspace, const std::string& id, std::ostream& out,
-            std::ostream& err) {
+int Approve(Store* store, const Workspace& workspace, const std::string& id, bool as_json,
+            std::ostream& out, std::ostream& err) {
   const auto row = store->FindMission(id);
   if (!row) return Report(row.error(), err);
   if (!*row) return Report(NoSuchMission("approve", id), err);
@@ -161,7 +167,10 @@ int Approve(Store* store, const Workspace& workspace, const std::string& id, std
   DropSecretsFromEnvironment();  // what is built and judged is an agent's
   const auto result = Integrate(*order, true);
   if (!result) return Report(result.error(), err);
-  fmt::print(out, "{}: {}: {}\n", id, result->outcome, result->text);
+  if (as_json)
+    out << json{{"id", id}, {"outcome", result->outcome}, {"text", result->text}}.dump(2) << "\n";
+  else
+    fmt::print(out, "{}: {}: {}\n", id, result->outcome, result->text);
   return result->outcome == "landed" ? 0 : 1;
 }
 
@@ -193,7 +202,8 @@ int MissionCommand(const Words& words, std::ostream& out, std::ostream& err) {
   CLI::App* attach = app.add_subcommand("attach", "Follow the transcript of a mission's agent");
   attach->add_option("ID", id, "Mission, e.g. m3")->required();
   attach->add_flag("--no-follow", no_follow, "Print what is there and return");
-  for (CLI::App* command : {list, show}) command->add_flag("--json", as_json, "Print JSON");
+  for (CLI::App* command : {list, show, add, approve})
+    command->add_flag("--json", as_json, "Print JSON");
   int code = 0;
   if (!ParseWords(&app, words, out, err, &code)) return code;
   const auto workspace = FindWorkspace();
@@ -203,13 +213,13 @@ int MissionCommand(const Words& words, std::ostream& out, std::ostream& err) {
   if (!store) return Report(store.error(), err);
   if (list->parsed()) return List(&*store, *workspace, row.campaign, as_json, out, err);
   if (show->parsed()) return Show(&*store, *workspace, id, as_json, out, err);
-  if (add->parsed()) return Add(&*store, *workspace, row, out, err);
+  if (add->parsed()) return Add(&*store, *workspace, row, as_json, out, err);
   if (attach->parsed()) {
     const auto attached = Attach(
         &*store, *workspace, id, !no_follow, [] { return false; }, out, SystemClock());
     return attached ? 0 : Report(attached.error(), err);
   }
-  return Approve(&*store, *workspace, id, out, err);
+  return Approve(&*store, *workspace, id, as_json, out, err);
 }
 
 }  // namespace crucible

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/files.h"
+#include "base/json.h"
 #include "base/subprocess.h"
 #include "results_log/store.h"
 
@@ -79,6 +80,17 @@ TEST_F(MissionAdd, WithoutAFlavourItIsTheCampaignsUsualOne) {
   EXPECT_EQ(FlavourOfTheLast(), "scout");
   run = Add({"--case", "n32", "--campaign", "knobs"});
   EXPECT_EQ(FlavourOfTheLast(), "proposer") << "of the campaign that is named, not of the newest";
+}
+
+TEST_F(MissionAdd, AnswersAMachineToo) {
+  AddCampaign("knobs", "kind = \"proposer\"\n");
+  const Captured run = Add({"--case", "n32", "--json"});
+  ASSERT_TRUE(run.status.ok()) << run.err;
+  const auto answer = nlohmann::json::parse(run.out, nullptr, false);
+  ASSERT_TRUE(answer.is_object()) << run.out;
+  EXPECT_EQ(answer["id"], store_->Missions("").value().back().id);
+  EXPECT_EQ(answer["flavour"], "proposer");
+  EXPECT_EQ(answer["state"], "planned");
 }
 
 TEST_F(MissionAdd, WhatNobodyCouldCarryOutIsRefused) {
