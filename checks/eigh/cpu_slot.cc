@@ -274,7 +274,7 @@ Result<Json> CpuHarness::Slot(const Json& request) {
       {"throttled", gpu_ ? held_before || gpu_->Throttled()
                          : (steal > kStealLimit && during.steal_ticks >= kFewestStealTicks) ||
                                during.thermal_throttles > 0},
-      {"clock", gpu_ ? GpuWatch::Stamp(clock) : ClockPolicy()},
+      {"clock", gpu_ ? GpuWatch::Stamp(clock) : CpuClockPolicy()},
       {"reason", reason}};
   if (clock.mhz >= 0) answer["sm_mhz"] = clock.mhz;
   return answer;

@@ -92,10 +92,10 @@ std::map<std::string, std::string> MachineConditions() {
   return {{"cpu", CpuModel()},
           {"kernel", fmt::format("{} {}", names.sysname, names.release)},
           {"governor", governor.empty() ? "unknown" : governor},
-          {"clock", ClockPolicy()}};
+          {"clock", CpuClockPolicy()}};
 }
 
-std::string ClockPolicy() {
+std::string CpuClockPolicy() {
   for (const int cpu : AllowedCpus()) {
     const std::string low = Peek(CpuPath(cpu, "cpufreq/scaling_min_freq"));
     if (low.empty() || low != Peek(CpuPath(cpu, "cpufreq/scaling_max_freq"))) return "unlocked";

@@ -22,7 +22,7 @@ Result<> PinToFirstCpus(int count);
 // cpu, kernel, governor, clock: words for the conditions of a log entry.
 std::map<std::string, std::string> MachineConditions();
 // "pinned" when every CPU's frequency range is one value, else "unlocked".
-std::string ClockPolicy();
+std::string CpuClockPolicy();
 // Bytes of the largest cache; 0 where the machine does not say.
 std::int64_t LastLevelCacheBytes();
 
