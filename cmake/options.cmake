@@ -20,7 +20,8 @@ if(PROJECT_IS_TOP_LEVEL)
   # buffer of a std::string, seen through a precompiled header, as too short.
   target_compile_options(crucible_options INTERFACE
     $<$<COMPILE_LANGUAGE:C,CXX>:-Wall -Wextra -Werror -Wno-missing-field-initializers
-                              -Wno-maybe-uninitialized -Wno-array-bounds>)
+                              -Wno-maybe-uninitialized -Wno-array-bounds>
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-stringop-overflow -Wno-stringop-overread>)
 endif()
 target_include_directories(crucible_options INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_features(crucible_options INTERFACE cxx_std_20)
