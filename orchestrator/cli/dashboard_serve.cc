@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <httplib.h>
+#include <sys/socket.h>
 
 #include <chrono>
 #include <stop_token>
@@ -24,6 +25,11 @@ bool NamesThisMachine(const std::string& host, int port) {
 
 Result<> ServeDashboard(const ServeSpec& spec) {
   httplib::Server server;
+  // Without the library's SO_REUSEPORT, by which two servers would share a port in silence.
+  server.set_socket_options([](socket_t socket) {
+    const int yes = 1;
+    ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  });
   int port = spec.port;
   server.set_pre_routing_handler([&](const httplib::Request& request, httplib::Response& response) {
     if (NamesThisMachine(request.get_header_value("Host"), port))
