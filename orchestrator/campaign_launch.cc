@@ -77,6 +77,12 @@ Result<FileLock> TakeCampaign(const std::string& action, const std::string& name
   return std::move(*lock);
 }
 
+Error NoSuchCampaign(const std::string& name) {
+  return Fail(ErrorKind::kNotFound, "resume", name, "the log has no such campaign",
+              "`crucible campaign status` lists them")
+      .value();
+}
+
 }  // namespace
 
 Result<Campaign> Campaign::Launch(const CampaignFile& file, const std::filesystem::path& repository,
@@ -124,7 +130,10 @@ Result<Campaign> Campaign::Launch(const CampaignFile& file, const std::filesyste
 
 Result<Campaign> Campaign::Resume(const std::string& name, const std::filesystem::path& repository,
                                   const Workspace& workspace, Progress progress) {
-  CRUCIBLE_TRY(Store::OpenReadOnly(workspace.LogFile()));  // a log is not made by looking for one
+  // Neither a log nor a lock is made by looking for one.
+  CRUCIBLE_ASSIGN(Store store, Store::OpenReadOnly(workspace.LogFile()));
+  CRUCIBLE_ASSIGN(const auto row, store.FindCampaign(name));
+  if (!row) return tl::unexpected(NoSuchCampaign(name));
   CRUCIBLE_ASSIGN(FileLock owned, TakeCampaign("resume", name, workspace));
   return Impl::Open(name, repository, workspace, std::move(progress), std::move(owned));
 }
@@ -135,9 +144,7 @@ Result<Campaign> Campaign::Impl::Open(const std::string& name,
                                       FileLock owned) {
   CRUCIBLE_ASSIGN(Store store, Store::Open(workspace.LogFile()));
   CRUCIBLE_ASSIGN(const auto row, store.FindCampaign(name));
-  if (!row)
-    return Fail(ErrorKind::kNotFound, "resume", name, "the log has no such campaign",
-                "`crucible campaign status` lists them");
+  if (!row) return tl::unexpected(NoSuchCampaign(name));
   if (const ProcessIdentity owner = ProcessIdentityFromText(row->owner); IsAlive(owner))
     return Fail(ErrorKind::kConflict, "resume", name,
                 fmt::format("it is running in process {}", owner.pid),

@@ -30,6 +30,18 @@ Result<sqlite3*> OpenDatabase(const std::filesystem::path& file, int flags) {
   return database;
 }
 
+constexpr char kWalMode[] = "PRAGMA journal_mode = WAL";
+
+// Tries `sql` until it is not refused for another's lock. The change of a new file's journal mode is
+// refused at once, whatever the timeout, while another process makes the same file.
+void WaitUntilFree(sqlite3* database, const char* sql) {
+  constexpr int kRetryMs = 10;
+  for (int waited_ms = 0; waited_ms < kBusyTimeoutMs; waited_ms += kRetryMs) {
+    if (sqlite3_exec(database, sql, nullptr, nullptr, nullptr) != SQLITE_BUSY) return;
+    sqlite3_sleep(kRetryMs);
+  }
+}
+
 constexpr char kEntryColumns[] =
     "id, key, kind, time_ms, target, campaign, mission, author, flavour, mechanism, hypothesis, "
     "summary, reason, change, conditions, evidence, margins, landed, conflated, supersedes, "
@@ -140,7 +152,8 @@ Result<Store> Store::Open(const std::filesystem::path& file) {
   CRUCIBLE_ASSIGN(sqlite3* const database,
                   OpenDatabase(file, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE));
   auto impl = std::make_unique<Impl>(database);
-  CRUCIBLE_TRY(impl->Execute("PRAGMA journal_mode = WAL"));
+  WaitUntilFree(database, kWalMode);
+  CRUCIBLE_TRY(impl->Execute(kWalMode));
   CRUCIBLE_TRY(impl->Execute("PRAGMA synchronous = NORMAL"));
   CRUCIBLE_TRY(impl->Execute("PRAGMA foreign_keys = ON"));
   Store store(std::move(impl));

@@ -111,7 +111,7 @@ TEST_F(ScriptedSpendTest, AKillLosesAndDoublesNoSpend) {
   EXPECT_PAID(PaidBy(Status()["spend"]), both);
   const json missions = Missions();
   ASSERT_EQ(missions.size(), 2u);
-  EXPECT_EQ(missions[1]["outcome"], "crashed");
+  EXPECT_EQ(missions[1]["outcome"], "interrupted");
   EXPECT_NEAR(missions[1]["spend"].value("usd", 0.0), second.usd, 1e-9);
   ExpectNoFileHasTheKey();
   ExpectTidy();

@@ -1,10 +1,14 @@
 // The log on disk: what is written stays, once, whoever writes and whenever they die.
 #include "results_log/store.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <barrier>
+#include <future>
 
 #include "base/files.h"
 #include "base/json.h"
@@ -54,6 +58,21 @@ TEST_F(StoreTest, AnEntryComesBackWhole) {
   EXPECT_EQ(found->id, 1);
   EXPECT_EQ(store.FindEntry("e1")->key, "k1");
   EXPECT_EQ(store.FindEntry("e2").error().kind, ErrorKind::kNotFound);
+}
+
+TEST_F(StoreTest, ManyMayMakeTheSameNewLogAtOnce) {
+  for (int round = 0; round < 10; ++round) {
+    const auto file = root_ / fmt::format("new{}.sqlite", round);
+    std::barrier start(6);
+    std::vector<std::future<std::string>> opened;
+    for (int i = 0; i < 6; ++i)
+      opened.push_back(std::async(std::launch::async, [&] {
+        start.arrive_and_wait();
+        const auto store = Store::Open(file);
+        return store ? std::string() : store.error().text;
+      }));
+    for (auto& result : opened) EXPECT_EQ(result.get(), "");
+  }
 }
 
 TEST_F(StoreTest, TheSameKeyTwiceIsOneEntry) {
