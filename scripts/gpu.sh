@@ -109,8 +109,12 @@ consumer() {
     cmake --build build/eigh-consumer && build/eigh-consumer/eigh_consumer
 }
 sanitize() {  # sanitize TOOL BENCH: every order, so that one finding does not hide the next
-  local n bad="" clean=""
+  local n bad="" clean="" left_out=""
   for n in ${orders//,/ }; do
+    if [ "$1" = racecheck ] && [ "$n" -gt 512 ]; then
+      left_out+=" $n"  # one matrix does not end in 100 s (docs/eigh.md, "Races")
+      continue
+    fi
     echo "== $1: clean at n${clean:- none}, now $n"
     if "$sanitizer" --tool "$1" --error-exitcode 9 "$2" once 2 "$n" dense repeat 0 seed "$seed"; then
       clean+=" $n"
@@ -118,7 +122,7 @@ sanitize() {  # sanitize TOOL BENCH: every order, so that one finding does not h
       bad+=" $n"
     fi
   done
-  echo "== $1: clean at n${clean:- none}${bad:+, FINDINGS at n$bad}"
+  echo "== $1: clean at n${clean:- none}${bad:+, FINDINGS at n$bad}${left_out:+, not run at n$left_out}"
   [ -z "$bad" ]
 }
 # The harness needs more than CUDA (OpenBLAS, Boost, ...): without it the kernels are timed all the same.
