@@ -6,6 +6,7 @@
 #include "block_ops.cuh"
 #include "cluster_ops.cuh"
 #include "reduction_output.cuh"
+#include "reflector_ops.cuh"
 #include "tile_ops.cuh"
 
 namespace crucible::eigh::pair {
@@ -15,8 +16,6 @@ constexpr int kCold = 32;                              // block columns 0 .. kCo
 constexpr int kResidentTiles = 272, kColdTiles = 784;  // a block, at most
 constexpr int kUnrollFirst = 2, kUnrollSecond = 4;
 constexpr int kPanelBuffer = (kPanel + 1) * kOrder;  // a panel's columns and the one behind it
-// A tail this short (against max|A| >= 0.5) is FP32 noise: the column counts as reduced.
-constexpr float kTailSquared = 3.6e-15f;
 // Shared memory map, byte offsets. Written in / read in (steps of pair_steps.cuh; U is the update
 // after a panel; * by the peer's st_async): tiles U / 2, U; panel 3 / 2, 3, U; x 1 / 2; column sums
 // 2 / 3; kPeerProduct *2 / 3; kPeerColdProduct *3 / 3, and before that the dots of step 2; tail

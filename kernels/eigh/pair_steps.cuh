@@ -82,59 +82,37 @@ __device__ __forceinline__ void dots_and_scalars(const State& s, const Column& c
       mma(acc[0], f, xb.x, xb.y);
     }
   }
-  float high = (q & 1) ? (acc[0][2] + acc[1][2]) + (acc[2][2] + acc[3][2])
-                       : (acc[0][0] + acc[1][0]) + (acc[2][0] + acc[3][0]);
-  float low = (q & 1) ? (acc[0][3] + acc[1][3]) + (acc[2][3] + acc[3][3])
-                      : (acc[0][1] + acc[1][1]) + (acc[2][1] + acc[3][1]);
-  high = join_x(high, low);
+  float dot = panel_dot(acc, q);
   float* dots = floats(kPeerColdProduct) + of_w * 128 + g + 8 * (q & 1);
   if (share > 0) {
-    if (q < 2) dots[(share - 1) * 16] = high;
+    if (q < 2) dots[(share - 1) * 16] = dot;
     if (of_w)
       partial_arrive<2, 256>();
     else
       partial_arrive<1, 256>();
   } else {
     const float alpha = floats(kScalars)[kAlpha], tail = sum16(floats(kTailSums));
-    float square = fmaf(alpha, alpha, tail), norm = square * fast_rsqrt(square),
-          beta = -copysignf(norm, alpha), scaled_tau = -fast_reciprocal(beta),
-          inverse = fast_reciprocal(alpha - beta);
-    if (!(tail > kTailSquared)) {
-      beta = alpha;
-      scaled_tau = 0;
-      inverse = 0;
-    }
+    const ReflectorScalars reflector = make_reflector(alpha, tail);
     if (tid_ == 0) {
-      floats(kScalars)[kBeta] = beta;
-      floats(kScalars)[kScaledTau] = scaled_tau;
-      floats(kScalars)[kInverse] = inverse;
-      if (s.c == 0) out.reflector_scale(j, scaled_tau == 0.f ? 0.f : 1.f - alpha / beta);
+      floats(kScalars)[kBeta] = reflector.beta;
+      floats(kScalars)[kScaledTau] = reflector.scaled_tau;
+      floats(kScalars)[kInverse] = reflector.inverse;
+      if (s.c == 0) out.reflector_scale(j, tau_of(reflector, alpha));
     }
     if (of_w)
       partial_wait<2, 256>();
     else
       partial_wait<1, 256>();
-    high += ((dots[0] + dots[16]) + (dots[32] + dots[48])) + ((dots[64] + dots[80]) + dots[96]);
+    dot += ((dots[0] + dots[16]) + (dots[32] + dots[48])) + ((dots[64] + dots[80]) + dots[96]);
     if (q < 2) {
       const int l = g + 8 * q, column_half = ((j + 1) >> 3) & 1;
-      __half d =
+      const __half pivot =
           *(const __half*)(sm + kPanelAt + next_block * 1024 + warp * 512 +
                            (column_half + 2 * q) * 128 +
                            ((((j + 1) & 7) ^ (2 * (2 * ((next_block >> 4) & 1) + column_half)))
                             << 4) +
                            g * 2);
-      float coefficient = high - beta * __half2float(d);
-      if (l >= i) {
-        coefficient = 0;
-        d = __ushort_as_half(0);
-      }
-      __half* coefficient_slot =
-          (__half*)(sm + kCoefficients) + (warp ? 0 : 64) + (g >> 1) * 4 + q * 2 + (g & 1);
-      __half coefficient_high = __float2half_rn(coefficient);
-      coefficient_slot[0] = coefficient_high;
-      coefficient_slot[16] =
-          __float2half_rn((coefficient - __half2float(coefficient_high)) * kLowScale);
-      coefficient_slot[32] = d;
+      store_coefficient(sm + kCoefficients, warp, g, q, dot, reflector.beta, pivot, l, i);
     }
   }
 }

@@ -85,22 +85,8 @@ __device__ __forceinline__ void update_trailing(State& s, int panel_start, uint3
   }
 #pragma unroll
   for (int k = kFirstRow; k < 2; k++)
-    if (row + 512 * k >= panel_start) {
-      float product = 0;
-#pragma unroll
-      for (int c = 0; c < 2; c++) {
-        uint4 v4 = *(const uint4*)(PANEL_ROW + 32768 * k + c * 256),
-              w4 = *(const uint4*)(PANEL_ROW + 32768 * k + 512 + c * 256);
-        uint32_t vu[4] = {v4.x, v4.y, v4.z, v4.w}, wu[4] = {w4.x, w4.y, w4.z, w4.w};
-#pragma unroll
-        for (int z = 0; z < 4; z++) {
-          float2 fv = to_float2(vu[z]), fw = to_float2(wu[z]);
-          product = fmaf(fv.x, fw.x, product);
-          product = fmaf(fv.y, fw.y, product);
-        }
-      }
-      s.diagonal_entry[k] -= 2.f * product;
-    }
+    if (row + 512 * k >= panel_start)
+      s.diagonal_entry[k] -= 2.f * panel_row_product(PANEL_ROW + 32768 * k);
 }
 
 }  // namespace crucible::eigh::pair

@@ -6,6 +6,7 @@
 
 #include "block_ops.cuh"
 #include "reduction_output.cuh"
+#include "reflector_ops.cuh"
 #include "tile_ops.cuh"
 
 namespace crucible::eigh::single {
@@ -13,8 +14,6 @@ namespace crucible::eigh::single {
 constexpr int kOrder = 512, kMiddleOrder = 384, kHalfOrder = 256, kPanel = 16, kThreads = 512;
 constexpr int kRegisterColumns = 6, kResidentTiles = 367;
 constexpr int kUnrollFirst = 2, kUnrollSecond = 3;
-// A tail this short (against max|A| >= 0.5) is FP32 noise: the column counts as reduced.
-constexpr float kTailSquared = 3.6e-15f;
 constexpr size_t kHandoffBytes = 136 * 512 + 1024;  // 136 tiles and 256 diagonal entries
 
 // Shared memory map, byte offsets. T = block rows. Written in / read in (steps of single_steps.cuh;

@@ -87,14 +87,10 @@ __device__ __forceinline__ void dots_and_scalars(const State& s, const Column& c
       mma(acc[0], f, xb.x, xb.y);
     }
   }
-  float high = (q & 1) ? (acc[0][2] + acc[1][2]) + (acc[2][2] + acc[3][2])
-                       : (acc[0][0] + acc[1][0]) + (acc[2][0] + acc[3][0]);
-  float low = (q & 1) ? (acc[0][3] + acc[1][3]) + (acc[2][3] + acc[3][3])
-                      : (acc[0][1] + acc[1][1]) + (acc[2][1] + acc[3][1]);
-  high = join_x(high, low);
+  float dot = panel_dot(acc, q);
   float* dots = floats(Memory::kDots) + of_w * 32 + g + 8 * (q & 1);
   if (share > 0) {
-    if (q < 2) dots[(share - 1) * 16] = high;
+    if (q < 2) dots[(share - 1) * 16] = dot;
     if (of_w)
       partial_arrive<2, 96>();
     else
@@ -109,45 +105,27 @@ __device__ __forceinline__ void dots_and_scalars(const State& s, const Column& c
       t.z += b.z;
       t.w += b.w;
     }
-    float alpha = scalar<TT>(kAlpha), tail = (t.x + t.y) + (t.z + t.w),
-          square = fmaf(alpha, alpha, tail), norm = square * fast_rsqrt(square),
-          beta = -copysignf(norm, alpha), scaled_tau = -fast_reciprocal(beta),
-          inverse = fast_reciprocal(alpha - beta);
-    if (!(tail > kTailSquared)) {
-      beta = alpha;
-      scaled_tau = 0;
-      inverse = 0;
-    }
+    const float alpha = scalar<TT>(kAlpha), tail = (t.x + t.y) + (t.z + t.w);
+    const ReflectorScalars reflector = make_reflector(alpha, tail);
     if (tid_ == 0) {
-      scalar<TT>(kBeta) = beta;
-      scalar<TT>(kScaledTau) = scaled_tau;
-      scalar<TT>(kInverse) = inverse;
-      out.reflector_scale(j, scaled_tau == 0.f ? 0.f : 1.f - alpha / beta);
+      scalar<TT>(kBeta) = reflector.beta;
+      scalar<TT>(kScaledTau) = reflector.scaled_tau;
+      scalar<TT>(kInverse) = reflector.inverse;
+      out.reflector_scale(j, tau_of(reflector, alpha));
     }
     if (of_w)
       partial_wait<2, 96>();
     else
       partial_wait<1, 96>();
-    high += dots[0] + dots[16];
+    dot += dots[0] + dots[16];
     if (q < 2) {
       const int l = g + 8 * q, column_half = ((j + 1) >> 3) & 1;
-      __half d = *(
+      const __half pivot = *(
           const __half*)(sm + Memory::kPanelAt + next_block * 1024 + warp * 512 +
                          (column_half + 2 * q) * 128 +
                          ((((j + 1) & 7) ^ (2 * (2 * (next_block >= kHalf) + column_half))) << 4) +
                          g * 2);
-      float coefficient = high - beta * __half2float(d);
-      if (l >= i) {
-        coefficient = 0;
-        d = __ushort_as_half(0);
-      }
-      __half* coefficient_slot =
-          (__half*)(sm + Memory::kCoefficients) + (warp ? 0 : 64) + (g >> 1) * 4 + q * 2 + (g & 1);
-      __half coefficient_high = __float2half_rn(coefficient);
-      coefficient_slot[0] = coefficient_high;
-      coefficient_slot[16] =
-          __float2half_rn((coefficient - __half2float(coefficient_high)) * kLowScale);
-      coefficient_slot[32] = d;
+      store_coefficient(sm + Memory::kCoefficients, warp, g, q, dot, reflector.beta, pivot, l, i);
     }
   }
 }

@@ -98,22 +98,7 @@ __device__ __forceinline__ void update_trailing(State& s, int panel_start, Regis
     }
   }
   if (row >= panel_start - kPanel) out.panel(panel_start - kPanel, panel_start, row, PANEL_ROW);
-  if (row >= panel_start) {
-    float product = 0;
-#pragma unroll
-    for (int c = 0; c < 2; c++) {
-      uint4 v4 = *(const uint4*)(PANEL_ROW + c * 256),
-            w4 = *(const uint4*)(PANEL_ROW + 512 + c * 256);
-      uint32_t vu[4] = {v4.x, v4.y, v4.z, v4.w}, wu[4] = {w4.x, w4.y, w4.z, w4.w};
-#pragma unroll
-      for (int k = 0; k < 4; k++) {
-        float2 fv = to_float2(vu[k]), fw = to_float2(wu[k]);
-        product = fmaf(fv.x, fw.x, product);
-        product = fmaf(fv.y, fw.y, product);
-      }
-    }
-    s.diagonal_entry -= 2.f * product;
-  }
+  if (row >= panel_start) s.diagonal_entry -= 2.f * panel_row_product(PANEL_ROW);
 }
 
 }  // namespace crucible::eigh::single
