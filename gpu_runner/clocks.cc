@@ -168,35 +168,43 @@ std::filesystem::path PinMark(const std::filesystem::path& lock_directory,
   return lock_directory / device / "pinned_by_gpu_run";
 }
 
-ClockKeeper::ClockKeeper(const Device& device, Nvml* nvml, ClockPolicy policy,
-                         std::optional<int> pin_mhz)
-    : nvml_(nvml), wanted_mhz_(pin_mhz) {
+ClockKeeper::ClockKeeper(const Device& device, ClockPolicy policy, std::optional<int> pin_mhz)
+    : device_(device), wanted_mhz_(pin_mhz) {
   report_.policy = policy;
-  if (device.is_gpu && nvml != nullptr) gpu_ = nvml->Find(device.id);
+}
+
+void ClockKeeper::Use(Nvml* nvml) {
+  nvml_ = nvml;
+  if (device_.is_gpu && nvml != nullptr) gpu_ = nvml->Find(device_.id);
 }
 
 std::optional<ClockSample> ClockKeeper::Sample() {
   if (report_.policy == ClockPolicy::kOff) return std::nullopt;
-  if (gpu_ == nullptr) return SampleCpu();
-  const auto state = nvml_->State(*gpu_);
-  if (!state) {
-    report_.gone = true;
-    return std::nullopt;
-  }
-  return ClockSample{state->sm_mhz, state->temperature_c, state->power_w, -1, state->reasons};
+  if (!device_.is_gpu) return SampleCpu();
+  if (gpu_ != nullptr)
+    if (const auto now = nvml_->State(*gpu_))
+      return ClockSample{now->sm_mhz, now->temperature_c, now->power_w, -1, now->reasons};
+  report_.gone = true;
+  return std::nullopt;
 }
 
 Result<> ClockKeeper::Pin() {
+  if (gpu_ == nullptr) return GpuIsGone();
   if (!wanted_mhz_) {
     CRUCIBLE_ASSIGN(wanted_mhz_, nvml_->MaxSmClockMhz(*gpu_));
   }
   return nvml_->LockSmClock(*gpu_, *wanted_mhz_);
 }
 
+tl::unexpected<Error> ClockKeeper::GpuIsGone() const {
+  return Fail(ErrorKind::kUnavailable, "start on", device_.id, "the GPU does not answer",
+              "look at dmesg and nvidia-smi; the GPU may need a reset");
+}
+
 Result<std::string> ClockKeeper::Before() {
   std::string warning;
   if (report_.policy == ClockPolicy::kPin) {
-    if (gpu_ == nullptr) {
+    if (!device_.is_gpu) {
       report_.pin_refused = true;
       warning = "the CPU's clock cannot be pinned; its clocks are recorded";
     } else if (const auto pinned = Pin(); !pinned) {
@@ -208,9 +216,7 @@ Result<std::string> ClockKeeper::Before() {
     }
   }
   if (auto sample = Sample()) report_.before = *sample;
-  if (report_.gone)
-    return Fail(ErrorKind::kUnavailable, "start on", gpu_->uuid, "the GPU does not answer",
-                "look at dmesg and nvidia-smi; the GPU may need a reset");
+  if (report_.gone) return GpuIsGone();
   return warning;
 }
 

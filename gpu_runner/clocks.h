@@ -53,10 +53,13 @@ ClockSample SampleCpu();
 std::filesystem::path PinMark(const std::filesystem::path& lock_directory,
                               const std::string& device);
 
-// One job's clocks on one device. `nvml` may be null for the CPU. Not thread-safe.
+// One job's clocks on one device. Not thread-safe.
 class ClockKeeper {
  public:
-  ClockKeeper(const Device& device, Nvml* nvml, ClockPolicy policy, std::optional<int> pin_mhz);
+  ClockKeeper(const Device& device, ClockPolicy policy, std::optional<int> pin_mhz);
+
+  // What a GPU's clocks are read with, before any other call; null: it does not answer.
+  void Use(Nvml* nvml);
 
   // Pins when asked to. A refusal is a warning in the result's text, never an error; kUnavailable
   // when the GPU does not answer at all.
@@ -69,7 +72,9 @@ class ClockKeeper {
  private:
   std::optional<ClockSample> Sample();
   Result<> Pin();
+  tl::unexpected<Error> GpuIsGone() const;
 
+  Device device_;
   const Nvml::Gpu* gpu_ = nullptr;
   Nvml* nvml_ = nullptr;
   std::optional<int> wanted_mhz_;

@@ -12,12 +12,9 @@ namespace {
 
 Device Cpu() { return {false, "cpu", -1, "CPU"}; }
 
-std::string Known(const std::vector<Device>& devices) {
-  std::string text;
-  for (const Device& device : devices) {
-    if (!text.empty()) text += ", ";
-    text += device.is_gpu ? fmt::format("{} ({})", device.index, device.id) : device.id;
-  }
+std::string Known(const std::vector<Device>& gpus) {
+  std::string text = "cpu";
+  for (const Device& gpu : gpus) text += fmt::format(", {} ({})", gpu.index, gpu.id);
   return text;
 }
 
@@ -35,27 +32,29 @@ std::vector<std::size_t> Matching(const std::string& word, const std::vector<Dev
 
 }  // namespace
 
-std::vector<Device> ListDevices(Nvml* nvml) {
-  std::vector<Device> devices{Cpu()};
+std::vector<Device> GpusOf(const Nvml* nvml) {
+  std::vector<Device> gpus;
   if (nvml != nullptr)
-    for (const Nvml::Gpu& gpu : nvml->gpus())
-      devices.push_back({true, gpu.uuid, gpu.index, gpu.name});
+    for (const Nvml::Gpu& gpu : nvml->gpus()) gpus.push_back({true, gpu.uuid, gpu.index, gpu.name});
+  return gpus;
+}
+
+std::vector<Device> ListDevices(const Nvml* nvml) {
+  std::vector<Device> devices = GpusOf(nvml);
+  devices.insert(devices.begin(), Cpu());
   return devices;
 }
 
-bool NeedsNvml(const std::string& words) { return words != "cpu"; }
+bool MayMeanGpu(const std::string& words) { return words != "cpu"; }
 
-Result<std::vector<Device>> ResolveDevices(const std::string& words, Nvml* nvml,
-                                           const std::string& why_no_nvml) {
+Result<std::vector<Device>> ResolveDevices(const std::string& words, std::vector<Device> gpus,
+                                           const std::string& why_none) {
   if (words == "cpu") return std::vector<Device>{Cpu()};
-  std::vector<Device> all = ListDevices(nvml);
-  std::vector<Device> gpus = all;
-  std::erase_if(gpus, [](const Device& device) { return !device.is_gpu; });
   if (words.empty() && gpus.empty()) return std::vector<Device>{Cpu()};
   if (gpus.empty())
     return Fail(ErrorKind::kUnavailable, "find device", words,
-                why_no_nvml.empty() ? "NVML lists no GPU on this machine" : why_no_nvml,
-                why_no_nvml.empty() ? "use --device cpu" : "");
+                why_none.empty() ? "NVML lists no GPU on this machine" : why_none,
+                why_none.empty() ? "use --device cpu" : "");
   if (!words.empty() && words != "any") {
     std::vector<bool> wanted(gpus.size());
     for (std::size_t at = 0; at <= words.size();) {
@@ -65,7 +64,7 @@ Result<std::vector<Device>> ResolveDevices(const std::string& words, Nvml* nvml,
       if (meant.size() != 1)
         return Fail(ErrorKind::kUsage, "find device", word.empty() ? "''" : word,
                     meant.empty() ? "there is none of that index or UUID" : "it fits several UUIDs",
-                    "choose among: " + Known(all));
+                    "choose among: " + Known(gpus));
       wanted[meant.front()] = true;
       at = comma + 1;
     }

@@ -1,7 +1,7 @@
 // device.h: which devices this machine has, and which of them a caller's words mean.
 //
 // The CPU is a device like any other, always there: CPU benchmarks disturb each other as GPU ones
-// do. GPUs come from NVML, asked only when a GPU may be meant, because its start takes time.
+// do. GPUs are asked for only when one may be meant, because NVML takes time to start.
 #pragma once
 
 #include <string>
@@ -20,16 +20,18 @@ struct Device {
   std::string name;  // "NVIDIA ..." or "CPU"
 };
 
-// All devices, the CPU first. `nvml` may be null.
-std::vector<Device> ListDevices(Nvml* nvml);
+// NVML's GPUs in nvidia-smi's order; none where `nvml` is null.
+std::vector<Device> GpusOf(const Nvml* nvml);
+// All devices, the CPU first.
+std::vector<Device> ListDevices(const Nvml* nvml);
 
-// Whether `words` can mean a GPU, so that NVML is needed to answer.
-bool NeedsNvml(const std::string& words);
+// Whether `words` can mean a GPU, so that it takes the list of GPUs to answer.
+bool MayMeanGpu(const std::string& words);
 
-// The devices that `words` ("cpu", "any", an index, a UUID or a unique beginning of one, several of
-// the last two joined by commas, empty) accept, in ascending order of id. `nvml` null: no driver
-// here; `why_no_nvml` says why.
-Result<std::vector<Device>> ResolveDevices(const std::string& words, Nvml* nvml,
-                                           const std::string& why_no_nvml);
+// The devices among the CPU and `gpus` that `words` ("cpu", "any", an index, a UUID or a unique
+// beginning of one, several of the last two joined by commas, empty) accept, in ascending order of
+// id. `why_none` says why there are no GPUs; empty: the driver lists none.
+Result<std::vector<Device>> ResolveDevices(const std::string& words, std::vector<Device> gpus,
+                                           const std::string& why_none);
 
 }  // namespace crucible

@@ -14,6 +14,7 @@
 #include "gpu_runner/clocks.h"
 #include "gpu_runner/dead_holder.h"
 #include "gpu_runner/device.h"
+#include "gpu_runner/driver_files.h"
 #include "gpu_runner/job_log.h"
 #include "gpu_runner/job_process.h"
 #include "gpu_runner/nvml.h"
@@ -59,13 +60,15 @@ class Runner {
 
  private:
   Result<> FindDevices() {
-    std::string why;
-    if (NeedsNvml(options_.device)) {
-      auto loaded = Nvml::Load();
-      if (loaded) nvml_ = std::move(*loaded);
-      if (!loaded) why = loaded.error().text;
+    std::vector<Device> gpus;
+    if (MayMeanGpu(options_.device)) {
+      if (NvmlCanWait()) gpus = GpusInDriverFiles();
+      if (gpus.empty()) {
+        LoadNvml();
+        gpus = GpusOf(nvml_.get());
+      }
     }
-    CRUCIBLE_ASSIGN(devices_, ResolveDevices(options_.device, nvml_.get(), why));
+    CRUCIBLE_ASSIGN(devices_, ResolveDevices(options_.device, std::move(gpus), why_no_nvml_));
     CRUCIBLE_ASSIGN(lock_directory_, LockDirectory());
     CRUCIBLE_TRY(KeepFitting(toolchain_, nvml_.get(), &devices_));
     for (const Device& device : devices_) {
@@ -73,6 +76,20 @@ class Runner {
       folders_.push_back(std::move(folder));
     }
     return {};
+  }
+
+  // Whether nothing but a look at the job's clocks is wanted of NVML, should the device be free.
+  bool NvmlCanWait() const {
+    return options_.clocks != ClockPolicy::kPin && !options_.say_clocks && !toolchain_;
+  }
+
+  void LoadNvml() {
+    if (nvml_ != nullptr || !why_no_nvml_.empty()) return;
+    auto loaded = Nvml::Load();
+    if (loaded)
+      nvml_ = std::move(*loaded);
+    else
+      why_no_nvml_ = loaded.error().text;
   }
 
   // Keeps the valid tokens of the environment: the devices this call already holds.
@@ -117,7 +134,7 @@ class Runner {
                                             .job = job_,
                                             .since_ms = started_waiting_ms_,
                                             .signals = &signals_,
-                                            .waiting = [this] { WriteQueuedRow(); }}));
+                                            .waiting = [this] { MakeUseOfTheWait(); }}));
     device_ = turn.device;
     lock_ = std::move(turn.lock);
     sequence_ = turn.sequence;
@@ -131,10 +148,12 @@ class Runner {
     return turn.exit_code;
   }
 
-  void WriteQueuedRow() {  // it will take a while: let `crucible gpu history` know
+  // It will take a while: let `crucible gpu history` know, and be ready when the turn comes.
+  void MakeUseOfTheWait() {
     JobRow row = RowOf(MakeRecord());
     row.started_ms.reset();
     books_.Queued(row);
+    if (MayMeanGpu(options_.device)) LoadNvml();
   }
 
   HolderRecord MakeRecord() const {
@@ -161,11 +180,17 @@ class Runner {
     return record;
   }
 
-  Result<> CheckDeviceIsFree() const {
-    if (!devices_[device_].is_gpu || options_.share) return {};
-    const std::string foreign = ForeignProcesses(*nvml_, devices_[device_].id, kForeignMs);
+  Result<> CheckDeviceIsFree() {
+    const Device& device = devices_[device_];
+    if (!device.is_gpu || options_.share || (nvml_ == nullptr && NobodyUsesCuda())) return {};
+    LoadNvml();
+    if (nvml_ == nullptr || nvml_->Find(device.id) == nullptr)
+      return Fail(ErrorKind::kUnavailable, "start on", device.id,
+                  nvml_ == nullptr ? why_no_nvml_ : "NVML does not list it",
+                  "check the GPU with nvidia-smi");
+    const std::string foreign = ForeignProcesses(*nvml_, device.id, kForeignMs);
     if (foreign.empty()) return {};
-    return Fail(ErrorKind::kConflict, "start on", devices_[device_].id,
+    return Fail(ErrorKind::kConflict, "start on", device.id,
                 "processes outside the queue compute on it: " + foreign,
                 "end them, run them through gpu_run, or use --share");
   }
@@ -190,7 +215,7 @@ class Runner {
     if (const auto clean = CleanUpAfterDead(folders_[device_]); !clean)
       return NotFit(nullptr, clean.error());  // the record stays: what it names is still there
     HolderRecord record = MakeRecord();
-    ClockKeeper clocks(devices_[device_], nvml_.get(), options_.clocks, options_.clock_mhz);
+    ClockKeeper clocks(devices_[device_], options_.clocks, options_.clock_mhz);
     JobLog log;
     if (const auto ready = Prepare(record, &clocks, &log); !ready)
       return NotFit(&record, ready.error());
@@ -214,9 +239,9 @@ class Runner {
       row.toolchain = ToolchainJson(toolchain_, devices_[device_], nvml_.get());
       books_.Started(row);
     };
-    if (options_.clocks != ClockPolicy::kOff) request.sample = [&] { clocks.During(); };
+    if (options_.clocks != ClockPolicy::kOff) request.sample = [&] { SampleClocks(&clocks); };
     const Result<JobEnd> end = RunJobProcess(request, &signals_);
-    clocks.After();
+    if (CanReadClocks()) clocks.After();
     books_.AwaitStarted();
     record.released = !end || end->left.empty();
     LetGo(record);
@@ -231,11 +256,28 @@ class Runner {
 
   Result<> Prepare(const HolderRecord& record, ClockKeeper* clocks, JobLog* log) {
     CRUCIBLE_TRY(CheckDeviceIsFree());
-    CRUCIBLE_TRY(Pin(record, clocks));
+    if (CanReadClocks()) {
+      clocks->Use(nvml_.get());
+      CRUCIBLE_TRY(Pin(record, clocks));
+    }
     if (!record.log_path.empty()) {
       CRUCIBLE_ASSIGN(*log, JobLog::Open(record.log_path));
     }
     return {};
+  }
+
+  bool CanReadClocks() const { return !devices_[device_].is_gpu || nvml_ != nullptr; }
+
+  // The first look comes 50 ms after the start, and by it NVML where the job did not wait for it:
+  // a job that is over by then has computed nothing, because a CUDA context alone takes longer.
+  void SampleClocks(ClockKeeper* clocks) {
+    if (!CanReadClocks()) {
+      if (!why_no_nvml_.empty()) return;
+      LoadNvml();
+      if (nvml_ == nullptr) return Say("gpu_run: the clocks are not recorded: " + why_no_nvml_);
+      clocks->Use(nvml_.get());
+    }
+    clocks->During();
   }
 
   // The mark comes first: a runner killed between the two must not leave a lock that nobody knows.
@@ -340,7 +382,8 @@ class Runner {
 
   const RunOptions& options_;
   RunnerSignals signals_;
-  std::unique_ptr<Nvml> nvml_;
+  std::unique_ptr<Nvml> nvml_;  // null: not needed so far, or why_no_nvml_ says why
+  std::string why_no_nvml_;
   std::optional<Toolchain> toolchain_;
   std::vector<Device> devices_;
   fs::path lock_directory_;

@@ -1,8 +1,8 @@
 #!/bin/bash
 # What docs/results/gpu_runner.md shows of a real GPU, with nvcc, nvidia-smi and git: two worktrees
-# and a nested call, a job and a runner SIGKILLed while they hold memory, a toolchain profile, the
-# clocks that were recorded, a memory checker in its domain, and what a call costs. Policy observe:
-# no clock is ever set.
+# and a nested call, a job and a runner SIGKILLed while they hold memory, a process outside the
+# queue, a toolchain profile, the clocks that were recorded, a memory checker in its domain, and
+# what a call costs. Policy observe: no clock is ever set.
 #   tests/gpu_runner/real_gpu.sh [FOLDER_OF_GPU_RUN [GPU_RUN_BENCH]]
 set -u
 source=$(cd "$(dirname "$0")" && pwd)
@@ -49,6 +49,15 @@ wait
 (cd two && gpu_run status)
 for _ in $(seq 50); do [ "$(used)" -lt 8000 ] && break; sleep 0.1; done
 echo "in use: $(used) MiB"
+
+echo "== somebody computes outside the queue; then nobody does"
+./hold 1 4 outside &
+sleep 1
+echo "in use by CUDA: $(ls /proc/driver/nvidia-uvm/gpus 2>&1 | wc -l) entries"
+(cd one && gpu_run -- touch ../ran; echo "exit code $?"; ls ../ran 2>&1)
+wait
+echo "in use by CUDA: $(ls /proc/driver/nvidia-uvm/gpus 2>&1 | wc -l) entries"
+(cd one && gpu_run -- touch ../ran; echo "exit code $?"; ls ../ran)
 
 echo "== toolchain profiles"
 mkdir -p home/.config/crucible
