@@ -94,7 +94,10 @@ Result<ProfilePlan> PlanProfile(const RunOptions& options) {
   if (plan.report.extension() != ".ncu-rep") plan.report += ".ncu-rep";
   plan.log = fs::path(plan.report).replace_extension(".log");
   plan.summary = fs::path(plan.report).replace_extension(".txt");
-  plan.command = {ncu.string(),
+  // By the command, so that it is also so on another node or behind a broker.
+  plan.command = {"env",
+                  kProfiledVariable + std::string("=1"),
+                  ncu.string(),
                   "--clock-control",
                   "none",
                   "--target-processes",

@@ -15,6 +15,9 @@
 
 namespace crucible {
 
+// "1" in the environment of a command that is profiled.
+inline constexpr char kProfiledVariable[] = "CRUCIBLE_PROFILED";
+
 struct ProfilePlan {
   std::filesystem::path report;   // REPORT.ncu-rep
   std::filesystem::path log;      // what ncu says: the report's name with .log

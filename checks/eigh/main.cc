@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 
 #include "base/command_line.h"
 #include "base/json.h"
@@ -45,14 +46,23 @@ int main(int argc, char** argv) {
                "library to check\n");
     return 2;
   }
-  if (peer) options.worker.role = crucible::eigh::LibraryRole::kPeer;
+  // A profiler works in the candidate's process, so that one cannot be secluded; and so nothing that
+  // is asked of this harness may decide anything: it checks nothing.
+  const bool profiled = std::getenv("CRUCIBLE_PROFILED") != nullptr;
+  if (peer || profiled) options.worker.role = crucible::eigh::LibraryRole::kPeer;
   const auto descriptors = crucible::HarnessDescriptorsFromEnvironment();
   if (!descriptors.has_value()) return fail(descriptors.error());
   CpuHarness harness(options);
   using Json = nlohmann::json;
+  const auto check = [&](const Json& request) -> crucible::Result<Json> {
+    if (!profiled) return harness.Check(request);
+    return crucible::Fail(crucible::ErrorKind::kUsage, "check", options.worker.library.string(),
+                          "under a profiler its process is not secluded (CRUCIBLE_PROFILED is set)",
+                          "check it in a job of its own, with that variable unset");
+  };
   crucible::ProtocolServer server({
       {"hello", [&](const Json& request) { return harness.Hello(request); }},
-      {"check", [&](const Json& request) { return harness.Check(request); }},
+      {"check", check},
       {"prepare", [&](const Json& request) { return harness.Prepare(request); }},
       {"slot", [&](const Json& request) { return harness.Slot(request); }},
   });

@@ -105,11 +105,11 @@ class Profile : public RunnerFixture {
 };
 
 TEST_F(Profile, KeepsTheReportAndItsSummary) {
-  const auto run =
-      Run({"--device", "0", "--profile", Path("r"), "--profile-launches", "3",
-           "--profile-kernel=^eigh", "--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES; exit 3"});
+  const auto run = Run({"--device", "0", "--profile", Path("r"), "--profile-launches", "3",
+                        "--profile-kernel=^eigh", "--", "sh", "-c",
+                        "echo $CUDA_VISIBLE_DEVICES $CRUCIBLE_PROFILED; exit 3"});
   EXPECT_EQ(run.status.ShellCode(), 3) << run.err;
-  EXPECT_EQ(run.out, "GPU-fake-0\n") << "the command's own output only";
+  EXPECT_EQ(run.out, "GPU-fake-0 1\n") << "the command's own output only";
   EXPECT_TRUE(Exists("r.ncu-rep"));
   const std::string summary = ReadFile(Path("r.txt")).value_or("");
   EXPECT_TRUE(Has(summary, "profile of 3 launches of 2 kernels")) << summary;

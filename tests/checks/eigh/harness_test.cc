@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstdlib>
 
 #include "checks/eigh/families.h"
 #include "tests/checks/eigh/harness_client.h"
@@ -128,6 +129,18 @@ TEST_F(Harness, MissingOrBrokenLibraryIsAReplyNotACrash) {
     }
     EXPECT_EQ(client.Ask({{"op", "bye"}})["ok"], true);
   }
+}
+
+TEST_F(Harness, UnderAProfilerTimesAndChecksNothing) {
+  ::setenv("CRUCIBLE_PROFILED", "1", 1);
+  HarnessClient client(HarnessClient::Fixture("honest"));
+  ::unsetenv("CRUCIBLE_PROFILED");
+  EXPECT_EQ(client.Hello()["conditions"]["isolation"], "process");
+  const Json check = client.Check(kSmall);
+  EXPECT_EQ(check["ok"], false);
+  EXPECT_THAT(check.value("error", ""), HasSubstr("CRUCIBLE_PROFILED is set"));
+  EXPECT_EQ(client.Prepare(kSmall)["ok"], true);
+  EXPECT_EQ(client.Slot(1, 1, 1)["ok"], true);
 }
 
 TEST_F(Harness, EndsWhenTheOtherSideIsGone) {
