@@ -2,7 +2,7 @@
 //
 // A repository's state is in `.crucible/` beside its common git directory, so every worktree of one
 // repository shares it; $CRUCIBLE_HOME overrides. Device locks are shared by every repository of
-// the machine: $CRUCIBLE_LOCK_DIR, else /run/lock/crucible (or the user's runtime directory).
+// the machine: $CRUCIBLE_LOCK_DIR, else /run/lock/crucible (or /tmp/crucible-UID).
 #pragma once
 
 #include <filesystem>

@@ -207,6 +207,13 @@ Result<> UnpinGpuClocks(bool json, std::ostream& out) {
     const fs::path mark = PinMark(locks, gpu.uuid);
     std::error_code ignored;
     if (!fs::exists(mark, ignored)) continue;
+    CRUCIBLE_ASSIGN(const DeviceFolder folder, DeviceFolder::Open(locks, gpu.uuid));
+    CRUCIBLE_ASSIGN(const UniqueFd lock, folder.TryLock());
+    if (!lock.valid())
+      return Fail(
+          ErrorKind::kConflict, "give back the SM clock of", gpu.uuid,
+          "a job runs on it: " + DescribeHolder(folder.ReadHolder(), SystemClock().UnixMs()),
+          "wait for it, or cancel it");
     CRUCIBLE_TRY(nvml->ResetSmClock(gpu));
     fs::remove(mark, ignored);
     freed.push_back(gpu.uuid);

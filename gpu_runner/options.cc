@@ -44,7 +44,8 @@ Exit code: the job's own; 124 run limit, 75 queue limit, 128+N ended by signal N
 125 gpu_run itself failed, 126 the command cannot be run, 127 there is no such command.
 The job gets CRUCIBLE_JOB_ID, CRUCIBLE_JOB_NONCE, CRUCIBLE_GPU_TOKEN and, on a GPU,
 CUDA_DEVICE_ORDER and CUDA_VISIBLE_DEVICES. Locks are in $CRUCIBLE_LOCK_DIR (default
-/run/lock/crucible), history is in $CRUCIBLE_HOME/log.sqlite.
+/run/lock/crucible, or /tmp/crucible-UID where that cannot be written), history is in
+$CRUCIBLE_HOME/log.sqlite.
 )";
 
 tl::unexpected<Error> Wrong(std::string_view option, std::string_view cause) {
