@@ -88,6 +88,11 @@ Error NoSuchCampaign(const std::string& name) {
 Result<Campaign> Campaign::Launch(const CampaignFile& file, const std::filesystem::path& repository,
                                   const Workspace& workspace, Progress progress) {
   CRUCIBLE_ASSIGN(Target target, LoadTarget(file.target));
+  for (const std::string& name : file.cases)
+    if (target.FindCase(name) == nullptr)
+      return Fail(ErrorKind::kUsage, "launch", file.name,
+                  fmt::format("its cases name {}, which target {} does not have", name, target.name),
+                  "look at the [[case]] tables of " + file.target.string());
   CRUCIBLE_ASSIGN(Repository opened, Repository::Open(repository, file.branch));
   CRUCIBLE_TRY(CheckPlace(workspace, &opened));
   CRUCIBLE_TRY(AgentsReady(file.agent, file.planner));

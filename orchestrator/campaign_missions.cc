@@ -63,6 +63,7 @@ Result<bool> Campaign::Impl::StartOne() {
   PlannerInput input;
   input.target = &target;
   input.campaign = row.name;
+  input.only = file.cases;
   CRUCIBLE_ASSIGN(input.missions, store.Missions(""));
   EntryFilter filter;
   filter.target = target.name;
