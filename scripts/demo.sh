@@ -65,7 +65,7 @@ not_kept=(--kind loss --kind null --kind inconclusive --kind refused --kind cras
 "$crucible" log query "${not_kept[@]}" --json | python3 -c '
 import json, sys
 for entry in json.load(sys.stdin):
-    print("%s: %s" % (entry["id"], entry["reason"]))'
+    print("e%s: %s" % (entry["id"], entry["reason"]))'
 echo
 if [ "$campaign" = missions/campaigns/demo_scripted.toml ]; then
   echo "== missions: outcome and spend =="
