@@ -98,6 +98,14 @@ __device__ __forceinline__ void to_fragment(float2* v, Diagonal kind, int g, int
 #pragma unroll
   for (int k = 0; k < 4; ++k) f[k] = to_half2(v[k]);
 }
+// For every matrix anew: the panel's columns that are not made yet are multiplied by zero
+// coefficients, and what the block's last matrix left there may be NaN.
+template <int T>
+__device__ __forceinline__ void clear_panel(int tid) {
+  for (int i = tid; i < T * 64; i += 16 * T)
+    ((uint4*)(sm + MemoryMap<T>::kPanelAt))[i] = make_uint4(0, 0, 0, 0);
+  if (tid < 128) ((__half*)(sm + MemoryMap<T>::kCoefficients))[tid] = __ushort_as_half(0);
+}
 // Fills the resident tiles from the input, four tiles in flight a warp.
 template <int T, int kWarps>
 __device__ __forceinline__ void load_resident(const PaddedInput& in, int warp, int lane) {
@@ -133,15 +141,13 @@ __global__ void __launch_bounds__(kThreads, 1)
   State s;
   const int tid = threadIdx.x;
   s.tid = tid;
-  for (int i = tid; i < TT * 64; i += kThreads)
-    ((uint4*)(sm + Memory::kPanelAt))[i] = make_uint4(0, 0, 0, 0);
-  if (tid < 128) ((__half*)(sm + Memory::kCoefficients))[tid] = __ushort_as_half(0);
   const int start = (kOrder - args.n) / kPanel * kPanel;
   for (int64_t matrix = blockIdx.x; matrix < args.batch; matrix += gridDim.x) {
     const PaddedInput in = input_of(args, matrix, kOrder);
     const Output out{args, matrix, kOrder};
     THREAD_PLACE;
     __syncthreads();
+    clear_panel<TT>(tid);
     load_resident<TT, 16>(in, warp, lane);
     Registers<TT> registers;
     auto& first_upper = registers.first_upper;
@@ -183,14 +189,12 @@ __global__ void __launch_bounds__(16 * TT, TT == 16 ? 2 : 1)
   State s;
   const int tid = threadIdx.x;
   s.tid = tid;
-  for (int i = tid; i < TT * 64; i += kThis)
-    ((uint4*)(sm + Memory::kPanelAt))[i] = make_uint4(0, 0, 0, 0);
-  if (tid < 128) ((__half*)(sm + Memory::kCoefficients))[tid] = __ushort_as_half(0);
   const int start = kFromInput ? (kThis - args.n) / kPanel * kPanel : 0;
   for (int64_t matrix = blockIdx.x; matrix < args.batch; matrix += gridDim.x) {
     const Output out{args, matrix, kThis};
     THREAD_PLACE;
     __syncthreads();
+    clear_panel<TT>(tid);
     if (kFromInput) {
       const PaddedInput in = input_of(args, matrix, kThis);
       load_resident<TT, kWarps>(in, warp, lane);

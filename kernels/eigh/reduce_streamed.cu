@@ -38,6 +38,9 @@ __device__ void reduce_matrix(const Arguments& args, Block& b, int64_t matrix) {
   float* tau = args.t.tau + matrix * args.ld;
   __half* v_out = args.t.v == nullptr ? nullptr : args.t.v + matrix * args.n * args.ld;
   load_input(b, in);
+  // The own row of columns that are not made yet is multiplied by zero coefficients: for every
+  // matrix anew, because the last one may have left NaN there.
+  for (int k = 0; b.own >= 0 && k < kPanel; ++k) s->v[b.own][k] = s->w[b.own][k] = 0.f;
   float dg = b.own >= 0 ? in.at(b.row, b.row) : 0.f;
   float av = b.own >= 0 ? in.at(b.row, 0) : 0.f;  // column 0; its rounding is the tiles'
   if (b.row > 0) av = __half2float(__float2half_rn(av));
