@@ -49,8 +49,8 @@ struct Layout {
       most = std::max(finish_bytes(shape),
                       chain ? tridiagonal_dc_bytes(shape) : sturm_solve_bytes(shape));
       if (way != Route::kSturm) most = std::max(most, reduce_bytes(shape));
+      most = std::max(most, solve_general_bytes(shape, resolve_blocks_max(shape)));
       if (shape.vectors) {
-        most = std::max(most, solve_general_bytes(shape, resolve_blocks_max(shape)));
         most = std::max(most, chain ? back_transform_bytes(shape) : apply_reflectors_bytes(shape));
       }
     }
@@ -65,11 +65,10 @@ struct Layout {
     return error_;                                          \
   }
 
-// Undoes the scaling, checks, and solves flagged matrices again.
+// Undoes the scaling, checks, and solves flagged matrices again, also where only values are wanted.
 cudaError_t close(const Shape& shape, const Call& c, const Layout& w) {
   CRUCIBLE_EIGH_TRY(finish(shape, c.a, c.upper, w.lambda_scaled, w.exponent, w.status, c.lambda,
                            c.q, c.info, w.flags, w.stage, c.stream));
-  if (!shape.vectors) return cudaSuccess;
   return solve_general(shape, c.a, c.upper, c.lambda, c.q, c.info, w.flags,
                        resolve_blocks_max(shape), w.stage, c.stream);
 }
