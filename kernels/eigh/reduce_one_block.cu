@@ -20,6 +20,7 @@
 // Cost at 512: 2/3 n^3 mma multiply-adds a matrix, n^3/3 * 4 bytes of shared memory reads.
 // Error: the tiles round once per panel (FP16), so the scaled eigen-residual is 12-15 at n = 512
 // and about 30 at n = 176 (gate 200); see docs/eigh.md.
+#include "heuristics.h"
 #include "launch.h"
 #include "single_steps.cuh"
 #include "single_update.cuh"
@@ -218,7 +219,7 @@ cudaError_t launch_whole(const Arguments& args, int blocks_a_multiprocessor, cud
       cudaFuncSetAttribute(reduce_whole_kernel<kFromInput, TT>,
                            cudaFuncAttributeMaxDynamicSharedMemorySize, MemoryMap<TT>::kBytes);
   if (error != cudaSuccess) return error;
-  const unsigned blocks = grid_for(args.batch, 132 * blocks_a_multiprocessor);
+  const unsigned blocks = grid_for(args.batch, multiprocessors() * blocks_a_multiprocessor);
   reduce_whole_kernel<kFromInput, TT><<<blocks, 16 * TT, MemoryMap<TT>::kBytes, stream>>>(args);
   return cudaGetLastError();
 }
@@ -242,8 +243,8 @@ cudaError_t reduce_one_block(const Shape& shape, const float* a, bool upper,
   const cudaError_t error = cudaFuncSetAttribute(
       reduce_first_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, MemoryMap<32>::kBytes);
   if (error != cudaSuccess) return error;
-  reduce_first_kernel<<<grid_for(shape.batch, 132), kThreads, MemoryMap<32>::kBytes, stream>>>(
-      args);
+  const unsigned blocks = grid_for(shape.batch, multiprocessors());
+  reduce_first_kernel<<<blocks, kThreads, MemoryMap<32>::kBytes, stream>>>(args);
   return launch_whole<false, 16>(args, 2, stream);
 }
 

@@ -2,7 +2,8 @@
 //
 // Shapes: a [batch][n][n] -> Tridiagonal of stages.h; padded in front with zeros to a multiple of
 // 32. Deterministic: fixed owners, fixed orders of summation. A cooperative launch, because the
-// blocks of a group wait for each other; groups take matrices g, g + groups, ...
+// blocks of a group wait for each other: as many groups as fit the GPU's multiprocessors, at most
+// eight; group g takes matrices g, g + groups, ...
 //
 // Layout. The trailing matrix is a full square of FP16 16x16 tiles in mma fragment order in the
 // workspace (8 MB a matrix at 2048, mostly L2), its diagonal apart in FP32 registers. Block row I
@@ -16,6 +17,7 @@
 // Cost at 2048: 2/3 n^3 bytes from L2 a matrix, about 3 us of latency a column.
 #include <algorithm>
 
+#include "heuristics.h"
 #include "launch.h"
 #include "streamed_steps.cuh"
 
@@ -160,8 +162,8 @@ __global__ void __launch_bounds__(kThreads, 1)
 }
 
 int groups_for(int64_t batch) {
-  constexpr int kResidentGroups = 8;  // 128 of at least 132 multiprocessors, one block each
-  return static_cast<int>(std::min<int64_t>(batch, kResidentGroups));
+  static_assert(kGroup == kStreamedBlocks, "route() asks for one group at least");
+  return static_cast<int>(std::min<int64_t>(batch, streamed_groups(multiprocessors())));
 }
 int padded_for(int n) { return (n + kPanel - 1) / kPanel * kPanel; }
 
