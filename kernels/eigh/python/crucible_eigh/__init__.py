@@ -53,8 +53,8 @@ def _solve(a, flags):
     vectors = torch.empty(lead + (n, n) if not flags & _VALUES_ONLY else (0,), dtype=torch.float32, device=a.device)
     info = torch.empty(lead, dtype=torch.int32, device=a.device)
     size = ctypes.c_size_t()
-    _check(_lib.crucible_eigh_workspace(n, batch, flags, ctypes.byref(size)), "size the eigh workspace")
-    with torch.cuda.device(a.device):
+    with torch.cuda.device(a.device):  # the size is one for the current device too
+        _check(_lib.crucible_eigh_workspace(n, batch, flags, ctypes.byref(size)), "size the eigh workspace")
         workspace = torch.empty(size.value, dtype=torch.uint8, device=a.device)
         stream = torch.cuda.current_stream(a.device).cuda_stream
         _check(_lib.crucible_eigh(n, batch, a.data_ptr(), values.data_ptr(), vectors.data_ptr(),
