@@ -297,6 +297,30 @@ void nothing_to_do() {
          "n < 0 is refused");
 }
 
+// A pointer that breaks its alignment is refused; one that is not used is not looked at.
+void misaligned_pointers() {
+  constexpr int64_t kN = 40, kBatch = 2;
+  Device<float> a(kBatch * kN * kN + 4), lambda(kBatch * kN + 4), q(kBatch * kN * kN + 4);
+  Device<int32_t> info(kBatch + 4);
+  Device<char> work(workspace(kBatch, kN, 0) + 256);
+  check(cudaMemset(a.get(), 0, a.size() * sizeof(float)), "clear");
+  const auto call = [&](int at_a, int at_lambda, int at_q, int at_info, int at_work, int flags) {
+    return crucible_eigh(kN, kBatch, a.get() + at_a, lambda.get() + at_lambda, q.get() + at_q,
+                         info.get() + at_info, work.get() + at_work, workspace(kBatch, kN, flags),
+                         flags, nullptr);
+  };
+  constexpr auto kRefused = CRUCIBLE_EIGH_INVALID_ARGUMENT;
+  expect(call(1, 0, 0, 0, 0, 0) == kRefused, "a misaligned input is refused");
+  expect(call(0, 2, 0, 0, 0, 0) == kRefused, "misaligned eigenvalues are refused");
+  expect(call(0, 0, 3, 0, 0, 0) == kRefused, "misaligned vectors are refused");
+  expect(call(0, 0, 0, 1, 0, 0) == kRefused, "a misaligned info is refused");
+  expect(call(0, 0, 0, 0, 128, 0) == kRefused, "a misaligned workspace is refused");
+  expect(call(4, 4, 4, 4, 256, 0) == CRUCIBLE_EIGH_OK, "the next aligned address is taken");
+  expect(call(0, 0, 1, 0, 0, CRUCIBLE_EIGH_VALUES_ONLY) == CRUCIBLE_EIGH_OK,
+         "values alone: q is ignored");
+  check(cudaDeviceSynchronize(), "wait");
+}
+
 }  // namespace
 }  // namespace crucible::eigh::bench
 
@@ -316,6 +340,7 @@ int main(int count, char** words) {
   if (chosen) orders.clear();
   for (int k = 1; k < count; ++k) orders.push_back(std::atoi(words[k]));
   nothing_to_do();
+  misaligned_pointers();
   for (const int n : orders) all_of(n, random);
   if (!chosen) {
     mixed_sizes(random);
