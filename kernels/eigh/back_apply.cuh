@@ -38,8 +38,8 @@ __device__ __forceinline__ void to_fragments(uint4 a, uint4 c, unsigned (&f0)[4]
 // summed over the warpgroups that share the columns; split in 2: through ex between two barriers 1
 // of both warpgroups; in 4: also to the partner block by st.async on xfull, ex freed on xfree), W T,
 // then Z -= W V^T tile by tile. Not split: blocks are persistent and Z is staged in ex by the
-// producer (xfull / xfree). Grid: not split up to 132 blocks; 2: (columns / 64, batch); 4: the same
-// twice, in clusters of two.
+// producer (xfull / xfree). Grid: not split up to one block a multiprocessor; 2: (columns / 64,
+// batch); 4: the same twice, in clusters of two.
 template <int kRowSplits>
 __global__ __launch_bounds__(384, 1) void back_kernel(const uint8_t* __restrict__ Vp,
                                                       const __half* __restrict__ Zt,

@@ -2,7 +2,8 @@
 //
 // Shapes: a [batch][n][n] -> Tridiagonal of stages.h; padded in front with zeros to a multiple of
 // 32. Deterministic: fixed owners, fixed orders of summation. A cooperative launch, because the
-// blocks of a group wait for each other; groups take matrices g, g + groups, ...
+// blocks of a group wait for each other: as many groups as fit the GPU's multiprocessors, at most
+// eight; group g takes matrices g, g + groups, ...
 //
 // Layout. The trailing matrix is a full square of FP16 16x16 tiles in mma fragment order in the
 // workspace (8 MB a matrix at 2048, mostly L2), its diagonal apart in FP32 registers. Block row I
@@ -16,6 +17,7 @@
 // Cost at 2048: 2/3 n^3 bytes from L2 a matrix, about 3 us of latency a column.
 #include <algorithm>
 
+#include "heuristics.h"
 #include "launch.h"
 #include "streamed_steps.cuh"
 
@@ -38,6 +40,9 @@ __device__ void reduce_matrix(const Arguments& args, Block& b, int64_t matrix) {
   float* tau = args.t.tau + matrix * args.ld;
   __half* v_out = args.t.v == nullptr ? nullptr : args.t.v + matrix * args.n * args.ld;
   load_input(b, in);
+  // The own row of columns that are not made yet is multiplied by zero coefficients: for every
+  // matrix anew, because the last one may have left NaN there.
+  for (int k = 0; b.own >= 0 && k < kPanel; ++k) s->v[b.own][k] = s->w[b.own][k] = 0.f;
   float dg = b.own >= 0 ? in.at(b.row, b.row) : 0.f;
   float av = b.own >= 0 ? in.at(b.row, 0) : 0.f;  // column 0; its rounding is the tiles'
   if (b.row > 0) av = __half2float(__float2half_rn(av));
@@ -157,8 +162,8 @@ __global__ void __launch_bounds__(kThreads, 1)
 }
 
 int groups_for(int64_t batch) {
-  constexpr int kResidentGroups = 8;  // 128 of at least 132 multiprocessors, one block each
-  return static_cast<int>(std::min<int64_t>(batch, kResidentGroups));
+  static_assert(kGroup == kStreamedBlocks, "route() asks for one group at least");
+  return static_cast<int>(std::min<int64_t>(batch, streamed_groups(multiprocessors())));
 }
 int padded_for(int n) { return (n + kPanel - 1) / kPanel * kPanel; }
 

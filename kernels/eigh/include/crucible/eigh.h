@@ -59,9 +59,10 @@ crucible_eigh_status crucible_eigh_workspace(int64_t n, int64_t batch, int flags
  * NaN or Inf (that matrix's outputs are NaN, the others keep their bits); 2 the iteration did not
  * converge (its outputs are the state it was left in).
  *
- * INVALID_ARGUMENT: as above, or a needed pointer is null. WORKSPACE_TOO_SMALL: workspace_bytes is
- * less than crucible_eigh_workspace() says. CUDA_ERROR: a launch was refused; nothing may be read
- * from the outputs. Errors of the queued work itself appear where the stream is next synchronised.
+ * INVALID_ARGUMENT: as above, or a needed pointer is null or not aligned. WORKSPACE_TOO_SMALL:
+ * workspace_bytes is less than crucible_eigh_workspace() says. CUDA_ERROR: a launch was refused;
+ * nothing may be read from the outputs. Errors of the queued work itself appear where the stream is
+ * next synchronised.
  * n = 0 or batch = 0: OK, and nothing is touched. */
 crucible_eigh_status crucible_eigh(int64_t n, int64_t batch, const float* a, float* lambda,
                                    float* q, int32_t* info, void* workspace, size_t workspace_bytes,
