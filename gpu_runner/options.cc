@@ -37,6 +37,7 @@ worktree. Waiting is first come, first served. A call made inside a running job 
   --profile REPORT    measure the kernels with Nsight Compute: REPORT.ncu-rep, and its summary
   --profile-kernel R  only kernels whose name matches the regular expression R
   --profile-launches N  at most N launches (default 20): each is repeated some twenty times
+  --no-summary        keep the profile's summary and do not print it
   --quiet             say nothing while waiting
   --help              this text
 
@@ -176,6 +177,10 @@ Result<RunOptions> ParseRunOptions(const std::vector<std::string>& words) {
     }
     if (word == "--yield") {
       options.yield = true;
+      continue;
+    }
+    if (word == "--no-summary") {
+      options.no_summary = true;
       continue;
     }
     if (word == "--say-clocks") {

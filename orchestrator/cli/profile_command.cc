@@ -99,8 +99,9 @@ Result<> RunHarness(const Place& place, const Arm& arm, const TargetCase& item,
   std::vector<std::string> argv = RunnerPrefix(place.workspace, place.target.device,
                                                place.target.limits.job_limit_ms, "normal");
   argv.pop_back();  // its "--"
-  argv.insert(argv.end(), {"--profile", files.report.string(), "--profile-launches",
-                           std::to_string(options.launches), "--clocks", options.clocks});
+  argv.insert(argv.end(),
+              {"--profile", files.report.string(), "--profile-launches",
+               std::to_string(options.launches), "--clocks", options.clocks, "--no-summary"});
   if (!options.kernel.empty()) argv.insert(argv.end(), {"--profile-kernel", options.kernel});
   argv.push_back("--");
   argv.insert(argv.end(), harness.begin(), harness.end());
