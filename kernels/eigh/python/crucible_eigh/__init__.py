@@ -99,7 +99,9 @@ def _backward(ctx, grad_values, grad_vectors, _):
         raise RuntimeError("gradient of crucible_eigh::solve: eigenvalues alone keep no vectors; call eigvalsh or eigh")
     gaps = values[..., None, :] - values[..., :, None]
     diagonal = torch.eye(values.shape[-1], dtype=torch.bool, device=values.device)
-    inner = ((vectors.mT @ grad_vectors) / gaps.masked_fill(diagonal, 1)).masked_fill(diagonal, 0)
+    turn = vectors.mT @ grad_vectors
+    turn = (turn - turn.mT) / 2  # vectors only turn; the rest would leave the symmetric matrices
+    inner = (turn / gaps.masked_fill(diagonal, 1)).masked_fill(diagonal, 0)
     return vectors @ (torch.diag_embed(grad_values) + inner) @ vectors.mT, None
 
 
