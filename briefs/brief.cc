@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "results_log/bars.h"
 #include "results_log/retest.h"
 
 namespace crucible {
@@ -110,10 +111,11 @@ class Compiler {
   }
   bool Live(const Entry& entry) const { return !replaced_.contains(entry.key) && !entry.conflated; }
 
-  std::string CiteKey(const std::string& key) const {
-    for (const Entry* entry : entries_)
-      if (entry->key == key) return Cite(*entry);
-    return key.empty() ? "[no entry]" : fmt::format("[{}]", OneLine(key));
+  // " [e12]"; an imported point may name no entry, or one of another log.
+  std::string CitePoint(const Point& point) const {
+    for (const Entry& entry : input_.entries)
+      if (entry.key == point.entry_key) return " " + Cite(entry);
+    return point.entry_key.empty() ? "" : fmt::format(" [{}]", OneLine(point.entry_key));
   }
 
   // What was tried and what came of it; the interval of every claimed case, then the words.
@@ -135,53 +137,39 @@ class Compiler {
 
   Section Records() const {
     Section section{"Records and floor", "Nothing was measured yet.", 7, {}, 0};
-    std::vector<std::string> order = input_.cases;
-    std::map<std::string, std::vector<const Point*>> by_case;
-    for (const Point& point : input_.points) {
-      if (point.target != input_.target || !Asked(point.case_name)) continue;
-      by_case[point.case_name].push_back(&point);
-      if (std::find(order.begin(), order.end(), point.case_name) == order.end())
-        order.push_back(point.case_name);
-    }
-    for (const std::string& name : order) {
-      const auto found = by_case.find(name);
-      if (found != by_case.end()) section.lines.push_back(Record(name, found->second));
-    }
+    std::vector<Point> points;
+    for (const Point& point : input_.points)
+      if (point.target == input_.target && Asked(point.case_name)) points.push_back(point);
+    std::vector<CaseBar> bars = BarsOf(points);
+    const auto place = [&](const CaseBar& bar) {
+      return std::find(input_.cases.begin(), input_.cases.end(), bar.name) - input_.cases.begin();
+    };
+    std::stable_sort(bars.begin(), bars.end(),
+                     [&](const CaseBar& a, const CaseBar& b) { return place(a) < place(b); });
+    for (const CaseBar& bar : bars) section.lines.push_back(Record(bar));
     return section;
   }
 
-  std::string Record(const std::string& name, const std::vector<const Point*>& points) const {
-    const Point *first = nullptr, *best = nullptr, *newest = nullptr, *floor = nullptr;
-    std::map<std::string, const Point*> peers;
-    for (const Point* point : points) {
-      if (point->kind == "floor") floor = point;
-      if (point->kind == "peer") peers[point->name] = point;
-      if (point->kind != "main") continue;
-      if (first == nullptr) first = point;
-      if (point->record && (best == nullptr || point->median_us < best->median_us)) best = point;
-      newest = point;
-    }
-    std::string text = fmt::format("- {}:", OneLine(name));
-    if (best != nullptr)
-      text += fmt::format(" record {} {}", FormatMicroseconds(best->median_us),
-                          CiteKey(best->entry_key));
-    else if (newest != nullptr)
-      text += fmt::format(" newest {} {}, no record", FormatMicroseconds(newest->median_us),
-                          CiteKey(newest->entry_key));
+  std::string Record(const CaseBar& bar) const {
+    const auto time = [&](const Point& point) {
+      return FormatMicroseconds(point.median_us) + CitePoint(point);
+    };
+    std::string text = fmt::format("- {}:", OneLine(bar.name));
+    if (bar.record != nullptr)
+      text += " record " + time(*bar.record);
+    else if (bar.newest != nullptr)
+      text += fmt::format(" newest {}, no record", time(*bar.newest));
     else
       text += " not measured";
-    const Point* held = best != nullptr ? best : newest;
-    if (first != nullptr && held != first)
-      text += fmt::format(", first {} {}", FormatMicroseconds(first->median_us),
-                          CiteKey(first->entry_key));
-    for (const auto& [peer, point] : peers)
-      text += fmt::format(", {} {} {}", OneLine(peer), FormatMicroseconds(point->median_us),
-                          CiteKey(point->entry_key));
-    if (floor != nullptr) {
-      text += fmt::format(", floor {} ({}) {}", FormatMicroseconds(floor->median_us),
-                          OneLine(floor->name), CiteFloor(*floor));
-      if (held != nullptr && floor->median_us > 0)
-        text += fmt::format(", {:.1f}x above the floor", held->median_us / floor->median_us);
+    const Point* held = bar.record != nullptr ? bar.record : bar.newest;
+    if (bar.first != nullptr && held != bar.first) text += ", first " + time(*bar.first);
+    for (const Point* peer : bar.peers)
+      text += fmt::format(", {} {}", OneLine(peer->name), time(*peer));
+    if (bar.floor != nullptr) {
+      text += fmt::format(", floor {} ({}){}", FormatMicroseconds(bar.floor->median_us),
+                          OneLine(bar.floor->name), CiteFloor(*bar.floor));
+      if (held != nullptr)
+        text += fmt::format(", {:.1f}x above the floor", held->median_us / bar.floor->median_us);
     }
     return text;
   }
@@ -191,8 +179,8 @@ class Compiler {
     for (const Entry* entry : entries_)
       if (entry->kind == EntryKind::kFloor && Concerns(*entry, {point.case_name}) &&
           (entry->key == point.entry_key || entry->reason == point.name))
-        return Cite(*entry);
-    return CiteKey(point.entry_key);
+        return " " + Cite(*entry);
+    return CitePoint(point);
   }
 
   Section Holds() const {

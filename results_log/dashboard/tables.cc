@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
+#include <map>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -77,9 +77,9 @@ double Usd(const DashboardInput& input, bool* known) {
   return sum;
 }
 
-std::string Cost(const DashboardInput& input, const std::vector<CaseTimes>& cases) {
+std::string Cost(const DashboardInput& input, const std::vector<CaseBar>& cases) {
   double gained_us = 0, device_s = 0;
-  for (const CaseTimes& item : cases)
+  for (const CaseBar& item : cases)
     gained_us += std::max(0.0, item.first->median_us - item.newest->median_us);
   for (const LoggedJob& job : input.jobs)
     if (job.started_ms && job.ended_ms)
@@ -95,13 +95,13 @@ std::string Cost(const DashboardInput& input, const std::vector<CaseTimes>& case
 
 }  // namespace
 
-std::string Summary(const DashboardInput& input, const std::vector<CaseTimes>& cases) {
+std::string Summary(const DashboardInput& input, const std::vector<CaseBar>& cases) {
   std::string text = "<div class=\"tiles\">\n";
   double sum = 0;
   std::vector<std::string> still;
-  for (const CaseTimes& item : cases) {
+  for (const CaseBar& item : cases) {
     sum += std::log(item.Ratio());
-    if (item.Ratio() > 1 - 0.003) still.push_back(item.name);
+    if (item.Ratio() > 1 - kStill) still.push_back(item.name);
   }
   if (!cases.empty()) {
     const double ratio = std::exp(sum / static_cast<double>(cases.size()));
