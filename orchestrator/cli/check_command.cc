@@ -21,6 +21,8 @@
 namespace crucible {
 namespace {
 
+constexpr int kJudgeWithoutVerdict = 3;
+
 // Runs the judge with its progress on this terminal and prints its answer.
 Result<int> Judge(const Place& place, std::vector<std::string> words, bool as_json,
                   std::ostream& out) {
@@ -48,7 +50,9 @@ Result<int> Judge(const Place& place, std::vector<std::string> words, bool as_js
     out << text;
   else
     out << RenderReport(nlohmann::json::parse(text, nullptr, false)) << "\n";
-  return status.ShellCode();
+  // The judge ends with 3 where the machine kept it from a verdict; for a person that is a failure.
+  const int code = status.ShellCode();
+  return code == kJudgeWithoutVerdict ? 1 : code;
 }
 
 // The arms as files for the judge, in a folder of this call alone: another one may be waiting for

@@ -117,6 +117,18 @@ TEST_F(Compare, AMistakeIsNamedWithWhatToDo) {
   refused({"compare", "main"}, "B");
 }
 
+TEST_F(Compare, WhatIsNotThereEndsWith1WhateverItIs) {
+  for (const char* what : {"/nonexist", "README", "deadbeef", "kernel.txt"})
+    EXPECT_EQ(Crucible({"check", what}).status.code, 1) << what;
+}
+
+TEST_F(Compare, AMachineThatGivesNoVerdictEndsWith1AndSaysItOnce) {
+  target_ = WriteTarget("", "mode crash_slot\\n").string();
+  const Captured run = Crucible({"compare", "main", "fast"});
+  EXPECT_EQ(run.status.code, 1) << run.out << run.err;
+  EXPECT_THAT(run.out, StartsWith("compare: no verdict on the candidate: "));
+}
+
 TEST_F(Compare, TwoAtOnceKeepTheirOwnArms) {
   const auto start = [&](const std::string& a, const std::string& b, const std::string& out) {
     SubprocessSpec spec{
