@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
 
 #include "base/clock.h"
 #include "base/json.h"
 #include "results_log/bars.h"
+#include "results_log/case_text.h"
 #include "results_log/retest.h"
 
 namespace crucible {
@@ -49,20 +51,11 @@ std::string Cite(const Entry& entry) {
   return entry.id > 0 ? fmt::format("[e{}]", entry.id) : fmt::format("[{}]", OneLine(entry.key));
 }
 
-std::string Measured(const CaseResult& result) {
-  std::string text = OneLine(result.name);
-  if (result.before_us && result.after_us)
-    text += fmt::format(" {} -> {}", FormatMicroseconds(*result.before_us),
-                        FormatMicroseconds(*result.after_us));
-  else if (result.after_us)
-    text += " " + FormatMicroseconds(*result.after_us);
-  if (result.ratio) text += fmt::format(" ({:+.1f} %", (*result.ratio - 1) * 100);
-  if (result.ratio && result.ratio_low && result.ratio_high)
-    text += fmt::format(", {:+.1f} to {:+.1f} %", (*result.ratio_low - 1) * 100,
-                        (*result.ratio_high - 1) * 100);
-  if (result.ratio && result.rounds) text += fmt::format(", {} rounds", *result.rounds);
-  if (result.ratio) text += ")";
-  return text;
+// Ends with a full stop, so that another sentence can follow.
+std::string Sentence(const std::string& text) {
+  return text.empty() || std::string_view(".!?").find(text.back()) != std::string_view::npos
+             ? text
+             : text + ".";
 }
 
 // {"knobs":{"panel":[1,8]}} -> "panel 1 -> 8".
@@ -118,7 +111,8 @@ class Compiler {
     return point.entry_key.empty() ? "" : fmt::format(" [{}]", OneLine(point.entry_key));
   }
 
-  // What was tried and what came of it; the interval of every claimed case, then the words.
+  // What was tried and what came of it, the interval of every case asked for; then why, or what
+  // was said of it. Whole sentences.
   std::string Line(const Entry& entry) const {
     std::string text = fmt::format("- {} {}", Cite(entry), OneLine(entry.mechanism));
     if (const std::string change = Change(entry); !change.empty()) text += " (" + change + ")";
@@ -126,12 +120,17 @@ class Compiler {
     std::vector<std::string> numbers;
     for (const CaseResult& result : entry.cases)
       if (Asked(result.name) && (result.ratio || result.after_us))
-        numbers.push_back(Measured(result));
+        numbers.push_back(OneLine(CaseText(result, true)));
+    const std::string summary = OneLine(entry.summary), reason = OneLine(entry.reason);
     if (!numbers.empty())
       text += fmt::format(", {}", fmt::join(numbers, ", "));
-    else if (!entry.summary.empty())
-      text += ", " + OneLine(entry.summary);
-    if (!entry.reason.empty()) text += ". Why: " + OneLine(entry.reason);
+    else if (!summary.empty())
+      text += ", " + summary;
+    text = Sentence(text);
+    if (!reason.empty())
+      text += " Why: " + Sentence(reason);
+    else if (!numbers.empty() && !summary.empty())
+      text += " " + Sentence(summary);
     return text;
   }
 
@@ -183,10 +182,18 @@ class Compiler {
     return CitePoint(point);
   }
 
+  // A case that another win's ratchet passed through did not win it.
+  bool IsOnlyRatcheted(const Entry& entry) const {
+    return !entry.cases.empty() &&
+           std::none_of(entry.cases.begin(), entry.cases.end(), [&](const CaseResult& result) {
+             return Asked(result.name) && result.role != "ratchet";
+           });
+  }
+
   Section Holds() const {
     Section section{"What holds, and why", "Nothing was kept yet.", 4, {}, 0};
     for (const Entry* entry : entries_)
-      if (entry->kind == EntryKind::kWin && Live(*entry))
+      if (entry->kind == EntryKind::kWin && Live(*entry) && !IsOnlyRatcheted(*entry))
         section.lines.push_back(Line(*entry) + (entry->landed ? " On main." : " Not on main."));
     return section;
   }
@@ -199,6 +206,7 @@ class Compiler {
     for (const Entry* entry : entries_) {
       if (!IsRejection(entry->kind) || !Live(*entry)) continue;
       if (!ChangedSince(entry->conditions, input_.now).empty()) continue;
+      if (OverturnedLater(input_.entries, *entry)) continue;
       std::string same =
           fmt::format("{}\n{}\n{}", ToText(entry->kind), entry->mechanism, entry->change);
       for (const CaseResult& result : entry->cases) same += "\n" + result.name;
@@ -251,7 +259,7 @@ class Compiler {
       if (IsAssertedFloor(*entry) && Live(*entry))
         section.lines.push_back(fmt::format(
             "- {} {}: {} It does not name what it was computed from.", Cite(*entry),
-            OneLine(entry->summary),
+            OneLine(entry->summary.empty() ? entry->mechanism : entry->summary),
             entry->reason.empty() ? "no reason given." : "\"" + OneLine(entry->reason) + "\"."));
     return section;
   }
@@ -267,11 +275,11 @@ class Compiler {
       const bool times = std::any_of(entry->cases.begin(), entry->cases.end(),
                                      [](const CaseResult& result) { return result.after_us; });
       if (entry->kind == EntryKind::kNote && !times)
-        section.lines.push_back(
-            fmt::format("- {} {} ({}){}", Cite(*entry),
-                        OneLine(entry->summary.empty() ? entry->mechanism : entry->summary),
-                        OneLine(entry->author),
-                        entry->hypothesis.empty() ? "" : ": " + OneLine(entry->hypothesis)));
+        section.lines.push_back(fmt::format(
+            "- {} {} ({}).{}", Cite(*entry),
+            OneLine(entry->summary.empty() ? entry->mechanism : entry->summary),
+            OneLine(entry->author),
+            entry->hypothesis.empty() ? "" : " Expected: " + Sentence(OneLine(entry->hypothesis))));
     }
     return section;
   }
@@ -329,6 +337,11 @@ class Compiler {
       }
       text = Print(*sections);
     }
+    if (text.size() > budget)
+      text += fmt::format(
+          "\n(The titles and the commands alone take about {} tokens, more than the budget of "
+          "{}.)\n",
+          text.size() / kCharactersPerToken, input_.token_budget);
     return text;
   }
 
