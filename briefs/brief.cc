@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "results_log/bars.h"
+#include "results_log/case_text.h"
 #include "results_log/retest.h"
 
 namespace crucible {
@@ -48,20 +51,11 @@ std::string Cite(const Entry& entry) {
   return entry.id > 0 ? fmt::format("[e{}]", entry.id) : fmt::format("[{}]", OneLine(entry.key));
 }
 
-std::string Measured(const CaseResult& result) {
-  std::string text = OneLine(result.name);
-  if (result.before_us && result.after_us)
-    text += fmt::format(" {} -> {}", FormatMicroseconds(*result.before_us),
-                        FormatMicroseconds(*result.after_us));
-  else if (result.after_us)
-    text += " " + FormatMicroseconds(*result.after_us);
-  if (result.ratio) text += fmt::format(" ({:+.1f} %", (*result.ratio - 1) * 100);
-  if (result.ratio && result.ratio_low && result.ratio_high)
-    text += fmt::format(", {:+.1f} to {:+.1f} %", (*result.ratio_low - 1) * 100,
-                        (*result.ratio_high - 1) * 100);
-  if (result.ratio && result.rounds) text += fmt::format(", {} rounds", *result.rounds);
-  if (result.ratio) text += ")";
-  return text;
+// Ends with a full stop, so that another sentence can follow.
+std::string Sentence(const std::string& text) {
+  return text.empty() || std::string_view(".!?").find(text.back()) != std::string_view::npos
+             ? text
+             : text + ".";
 }
 
 // {"knobs":{"panel":[1,8]}} -> "panel 1 -> 8".
@@ -110,13 +104,15 @@ class Compiler {
   }
   bool Live(const Entry& entry) const { return !replaced_.contains(entry.key) && !entry.conflated; }
 
-  std::string CiteKey(const std::string& key) const {
-    for (const Entry* entry : entries_)
-      if (entry->key == key) return Cite(*entry);
-    return key.empty() ? "[no entry]" : fmt::format("[{}]", OneLine(key));
+  // " [e12]"; an imported point may name no entry, or one of another log.
+  std::string CitePoint(const Point& point) const {
+    for (const Entry& entry : input_.entries)
+      if (entry.key == point.entry_key) return " " + Cite(entry);
+    return point.entry_key.empty() ? "" : fmt::format(" [{}]", OneLine(point.entry_key));
   }
 
-  // What was tried and what came of it; the interval of every claimed case, then the words.
+  // What was tried and what came of it, the interval of every case asked for; then why, or what
+  // was said of it. Whole sentences.
   std::string Line(const Entry& entry) const {
     std::string text = fmt::format("- {} {}", Cite(entry), OneLine(entry.mechanism));
     if (const std::string change = Change(entry); !change.empty()) text += " (" + change + ")";
@@ -124,64 +120,55 @@ class Compiler {
     std::vector<std::string> numbers;
     for (const CaseResult& result : entry.cases)
       if (Asked(result.name) && (result.ratio || result.after_us))
-        numbers.push_back(Measured(result));
+        numbers.push_back(OneLine(CaseText(result, true)));
+    const std::string summary = OneLine(entry.summary), reason = OneLine(entry.reason);
     if (!numbers.empty())
       text += fmt::format(", {}", fmt::join(numbers, ", "));
-    else if (!entry.summary.empty())
-      text += ", " + OneLine(entry.summary);
-    if (!entry.reason.empty()) text += ". Why: " + OneLine(entry.reason);
+    else if (!summary.empty())
+      text += ", " + summary;
+    text = Sentence(text);
+    if (!reason.empty())
+      text += " Why: " + Sentence(reason);
+    else if (!numbers.empty() && !summary.empty())
+      text += " " + Sentence(summary);
     return text;
   }
 
   Section Records() const {
     Section section{"Records and floor", "Nothing was measured yet.", 7, {}, 0};
-    std::vector<std::string> order = input_.cases;
-    std::map<std::string, std::vector<const Point*>> by_case;
-    for (const Point& point : input_.points) {
-      if (point.target != input_.target || !Asked(point.case_name)) continue;
-      by_case[point.case_name].push_back(&point);
-      if (std::find(order.begin(), order.end(), point.case_name) == order.end())
-        order.push_back(point.case_name);
-    }
-    for (const std::string& name : order) {
-      const auto found = by_case.find(name);
-      if (found != by_case.end()) section.lines.push_back(Record(name, found->second));
-    }
+    std::vector<Point> points;
+    for (const Point& point : input_.points)
+      if (point.target == input_.target && Asked(point.case_name)) points.push_back(point);
+    std::vector<CaseBar> bars = BarsOf(points);
+    const auto place = [&](const CaseBar& bar) {
+      return std::find(input_.cases.begin(), input_.cases.end(), bar.name) - input_.cases.begin();
+    };
+    std::stable_sort(bars.begin(), bars.end(),
+                     [&](const CaseBar& a, const CaseBar& b) { return place(a) < place(b); });
+    for (const CaseBar& bar : bars) section.lines.push_back(Record(bar));
     return section;
   }
 
-  std::string Record(const std::string& name, const std::vector<const Point*>& points) const {
-    const Point *first = nullptr, *best = nullptr, *newest = nullptr, *floor = nullptr;
-    std::map<std::string, const Point*> peers;
-    for (const Point* point : points) {
-      if (point->kind == "floor") floor = point;
-      if (point->kind == "peer") peers[point->name] = point;
-      if (point->kind != "main") continue;
-      if (first == nullptr) first = point;
-      if (point->record && (best == nullptr || point->median_us < best->median_us)) best = point;
-      newest = point;
-    }
-    std::string text = fmt::format("- {}:", OneLine(name));
-    if (best != nullptr)
-      text += fmt::format(" record {} {}", FormatMicroseconds(best->median_us),
-                          CiteKey(best->entry_key));
-    else if (newest != nullptr)
-      text += fmt::format(" newest {} {}, no record", FormatMicroseconds(newest->median_us),
-                          CiteKey(newest->entry_key));
+  std::string Record(const CaseBar& bar) const {
+    const auto time = [&](const Point& point) {
+      return FormatMicroseconds(point.median_us) + CitePoint(point);
+    };
+    std::string text = fmt::format("- {}:", OneLine(bar.name));
+    if (bar.record != nullptr)
+      text += " record " + time(*bar.record);
+    else if (bar.newest != nullptr)
+      text += fmt::format(" newest {}, no record", time(*bar.newest));
     else
       text += " not measured";
-    const Point* held = best != nullptr ? best : newest;
-    if (first != nullptr && held != first)
-      text += fmt::format(", first {} {}", FormatMicroseconds(first->median_us),
-                          CiteKey(first->entry_key));
-    for (const auto& [peer, point] : peers)
-      text += fmt::format(", {} {} {}", OneLine(peer), FormatMicroseconds(point->median_us),
-                          CiteKey(point->entry_key));
-    if (floor != nullptr) {
-      text += fmt::format(", floor {} ({}) {}", FormatMicroseconds(floor->median_us),
-                          OneLine(floor->name), CiteFloor(*floor));
-      if (held != nullptr && floor->median_us > 0)
-        text += fmt::format(", {:.1f}x above the floor", held->median_us / floor->median_us);
+    const Point* held = bar.record != nullptr ? bar.record : bar.newest;
+    if (bar.first != nullptr && held != bar.first) text += ", first " + time(*bar.first);
+    for (const Point* peer : bar.peers)
+      text += fmt::format(", {} {}", OneLine(peer->name), time(*peer));
+    if (bar.floor != nullptr) {
+      text += fmt::format(", floor {} ({}){}", FormatMicroseconds(bar.floor->median_us),
+                          OneLine(bar.floor->name), CiteFloor(*bar.floor));
+      if (held != nullptr)
+        text += fmt::format(", {:.1f}x above the floor", held->median_us / bar.floor->median_us);
     }
     return text;
   }
@@ -191,14 +178,22 @@ class Compiler {
     for (const Entry* entry : entries_)
       if (entry->kind == EntryKind::kFloor && Concerns(*entry, {point.case_name}) &&
           (entry->key == point.entry_key || entry->reason == point.name))
-        return Cite(*entry);
-    return CiteKey(point.entry_key);
+        return " " + Cite(*entry);
+    return CitePoint(point);
+  }
+
+  // A case that another win's ratchet passed through did not win it.
+  bool IsOnlyRatcheted(const Entry& entry) const {
+    return !entry.cases.empty() &&
+           std::none_of(entry.cases.begin(), entry.cases.end(), [&](const CaseResult& result) {
+             return Asked(result.name) && result.role != "ratchet";
+           });
   }
 
   Section Holds() const {
     Section section{"What holds, and why", "Nothing was kept yet.", 4, {}, 0};
     for (const Entry* entry : entries_)
-      if (entry->kind == EntryKind::kWin && Live(*entry))
+      if (entry->kind == EntryKind::kWin && Live(*entry) && !IsOnlyRatcheted(*entry))
         section.lines.push_back(Line(*entry) + (entry->landed ? " On main." : " Not on main."));
     return section;
   }
@@ -211,6 +206,7 @@ class Compiler {
     for (const Entry* entry : entries_) {
       if (!IsRejection(entry->kind) || !Live(*entry)) continue;
       if (!ChangedSince(entry->conditions, input_.now).empty()) continue;
+      if (OverturnedLater(input_.entries, *entry)) continue;
       std::string same =
           fmt::format("{}\n{}\n{}", ToText(entry->kind), entry->mechanism, entry->change);
       for (const CaseResult& result : entry->cases) same += "\n" + result.name;
@@ -263,7 +259,7 @@ class Compiler {
       if (IsAssertedFloor(*entry) && Live(*entry))
         section.lines.push_back(fmt::format(
             "- {} {}: {} It does not name what it was computed from.", Cite(*entry),
-            OneLine(entry->summary),
+            OneLine(entry->summary.empty() ? entry->mechanism : entry->summary),
             entry->reason.empty() ? "no reason given." : "\"" + OneLine(entry->reason) + "\"."));
     return section;
   }
@@ -279,11 +275,11 @@ class Compiler {
       const bool times = std::any_of(entry->cases.begin(), entry->cases.end(),
                                      [](const CaseResult& result) { return result.after_us; });
       if (entry->kind == EntryKind::kNote && !times)
-        section.lines.push_back(
-            fmt::format("- {} {} ({}){}", Cite(*entry),
-                        OneLine(entry->summary.empty() ? entry->mechanism : entry->summary),
-                        OneLine(entry->author),
-                        entry->hypothesis.empty() ? "" : ": " + OneLine(entry->hypothesis)));
+        section.lines.push_back(fmt::format(
+            "- {} {} ({}).{}", Cite(*entry),
+            OneLine(entry->summary.empty() ? entry->mechanism : entry->summary),
+            OneLine(entry->author),
+            entry->hypothesis.empty() ? "" : " Expected: " + Sentence(OneLine(entry->hypothesis))));
     }
     return section;
   }
@@ -341,6 +337,11 @@ class Compiler {
       }
       text = Print(*sections);
     }
+    if (text.size() > budget)
+      text += fmt::format(
+          "\n(The titles and the commands alone take about {} tokens, more than the budget of "
+          "{}.)\n",
+          text.size() / kCharactersPerToken, input_.token_budget);
     return text;
   }
 

@@ -104,7 +104,9 @@ std::string TimesTable(const json& report) {
 
 std::string FailedChecks(const json& report) {
   const json& checks = List(report, "checks");
-  if (checks.empty()) return "";
+  // Of an accepted check they are the verdict's reason already.
+  if (checks.empty() || (Text(report, "op") == "check" && Text(report, "verdict") == "accepted"))
+    return "";
   std::vector<Row> rows = {{"failed check", "why"}};
   std::size_t passed = 0, not_run = 0;
   std::string left_out;
@@ -127,9 +129,11 @@ std::string FailedChecks(const json& report) {
 
 std::string RenderReport(const json& report) {
   if (!report.is_object()) return "not a report of the judge";
-  std::string text = fmt::format("{}: {}", Text(report, "op"),
-                                 report.contains("error") ? "no verdict" : Text(report, "verdict"));
-  if (const std::string reason = Text(report, "reason"); !reason.empty()) text += " — " + reason;
+  const std::string verdict = report.contains("error") ? "no verdict" : Text(report, "verdict");
+  const std::string reason = Text(report, "reason");
+  std::string text = Text(report, "op") + ": ";
+  if (!reason.starts_with(verdict)) text += verdict + (reason.empty() ? "" : " — ");
+  text += reason;
   text += FailedChecks(report) + PairedTable(report) + TimesTable(report);
   if (const auto wall = Number(report, "wall_ms"))
     text += fmt::format("\ntook {}, seed {}", FormatDuration(static_cast<std::int64_t>(*wall)),

@@ -60,6 +60,7 @@ std::string MissionText(const std::string& id, const MissionPlan& plan, const Ta
        {"goal", plan.goal},
        {"why", plan.why},
        {"target", target.name},
+       {"target_file", target.file.string()},
        {"description", target.description},
        {"claimed", Bullets(claimed)},
        {"others", others.empty() ? "none" : fmt::format("{}", fmt::join(others, ", "))},

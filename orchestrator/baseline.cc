@@ -36,16 +36,20 @@ std::set<std::string> ForeignKnobFiles(const KnobSpace& space,
   return foreign;
 }
 
+// The same floor in the same target file is one entry, whoever adds it again.
+std::string FloorKey(const std::string& target, const TargetCase& item) {
+  return fmt::format(
+      "floor.{}.{}.{}", target, item.name,
+      Sha256Hex(fmt::format("{} {}", item.floor_us.value_or(0), item.floor_why)).substr(0, 12));
+}
+
 std::vector<Entry> FloorEntries(const Target& target, const std::string& campaign,
                                 std::int64_t now_ms) {
   std::vector<Entry> floors;
   for (const TargetCase& item : target.cases) {
     if (!item.floor_us) continue;
     Entry entry;
-    // The same floor in the same target file is one entry, whoever adds it again.
-    entry.key =
-        fmt::format("floor.{}.{}.{}", target.name, item.name,
-                    Sha256Hex(fmt::format("{} {}", *item.floor_us, item.floor_why)).substr(0, 12));
+    entry.key = FloorKey(target.name, item);
     entry.kind = EntryKind::kFloor;
     entry.time_ms = now_ms;
     entry.target = target.name;
@@ -59,6 +63,23 @@ std::vector<Entry> FloorEntries(const Target& target, const std::string& campaig
     floors.push_back(std::move(entry));
   }
   return floors;
+}
+
+// The commit that set the case's record last; "" where it has none.
+std::string RecordCommit(const std::vector<Point>& points, const std::string& case_name) {
+  std::string commit;
+  for (const Point& point : points)
+    if (point.kind == "main" && point.record && point.case_name == case_name) commit = point.name;
+  return commit;
+}
+
+// A bar that has a record keeps it: a lucky time at a campaign's start must not move it, and of the
+// same kernel it says nothing new. Nor does it of a record whose commit this repository has not.
+bool IsAnotherKernel(const BaselineContext& context, const std::string& record,
+                     const std::string& commit, const std::string& case_name) {
+  const auto then = KernelGeneration(context, record, {case_name});
+  const auto now = KernelGeneration(context, commit, {case_name});
+  return then && now && *then != *now;
 }
 
 // The checkout of `commit`, whole: a marker beside it is written last, so that what a killed
@@ -170,17 +191,15 @@ Result<> MeasureMain(const BaselineContext& context, Store* store, const std::st
   std::vector<std::string> numbers;
   std::vector<Point> points;
   const std::string conditions = json(report.conditions).dump();
-  // A bar that has a record keeps it: a lucky time at a campaign's start must not move it.
   CRUCIBLE_ASSIGN(const std::vector<Point> old, store->Points(context.target->name));
-  std::set<std::string> held;
-  for (const Point& point : old)
-    if (point.kind == "main" && point.record) held.insert(point.case_name);
   for (const CaseResult& item : report.cases) {
     if (!item.after_us) continue;
     numbers.push_back(fmt::format("{} {}", item.name, FormatMicroseconds(*item.after_us)));
     if (purpose == MeasureFor::kBesidePeers) continue;
+    const std::string record = RecordCommit(old, item.name);
+    if (!record.empty() && !IsAnotherKernel(context, record, commit, item.name)) continue;
     points.push_back({context.target->name, item.name, "main", commit, now_ms, *item.after_us,
-                      std::nullopt, std::nullopt, !held.contains(item.name), key, conditions});
+                      std::nullopt, std::nullopt, record.empty(), key, conditions});
   }
   for (const PeerTime& peer : report.peers)
     points.push_back({context.target->name, peer.case_name, "peer", peer.peer, now_ms,
@@ -189,7 +208,8 @@ Result<> MeasureMain(const BaselineContext& context, Store* store, const std::st
   for (const TargetCase& item : context.target->cases)
     if (item.floor_us && purpose == MeasureFor::kFirstPoints)
       points.push_back({context.target->name, item.name, "floor", item.floor_why, now_ms,
-                        *item.floor_us, std::nullopt, std::nullopt, false, "floor", "{}"});
+                        *item.floor_us, std::nullopt, std::nullopt, false,
+                        FloorKey(context.target->name, item), "{}"});
   entry.summary = fmt::format("{}: {}", commit.substr(0, 12), fmt::join(numbers, ", "));
   return store->InTransaction([&]() -> Result<> {
     CRUCIBLE_TRY(store->AddEntry(entry));

@@ -38,7 +38,7 @@ Result<std::map<std::string, std::set<std::string>>> KnobFilesOfCases(
 // What a measurement of main is for.
 enum class MeasureFor {
   // A campaign's first times: of a bar that has no record yet they are it, until a confirmed run
-  // beats it.
+  // beats it. A bar that has one gets a point only where the kernel is another than the record's.
   kFirstPoints,
   kBesidePeers,  // main and the peers in one run; bars move by confirmed comparisons only
 };

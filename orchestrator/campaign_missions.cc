@@ -177,9 +177,10 @@ Result<> Campaign::Impl::Launch(MissionRow mission, const std::string& why,
   CRUCIBLE_ASSIGN(brief.entries, store.QueryEntries(filter));
   CRUCIBLE_ASSIGN(brief.points, store.Points(target.name));
   brief.now = order.now;
-  brief.commands = {"crucible check " + mission.worktree,
-                    fmt::format("crucible compare {} {} --case {}", tip.substr(0, 12),
-                                mission.worktree, fmt::join(mission.cases, " --case "))};
+  const std::string of_target = " --target " + file.target.string();
+  brief.commands = {"crucible check " + mission.worktree + of_target,
+                    fmt::format("crucible compare {} {} --case {}{}", tip.substr(0, 12),
+                                mission.worktree, fmt::join(mission.cases, " --case "), of_target)};
   text += "\n" + CompileBrief(brief);
   CRUCIBLE_TRY(WriteFileAtomically(workspace.Mission(mission.id) / "mission.md", text));
   CRUCIBLE_TRY(WriteMissionOrder(order));

@@ -55,6 +55,13 @@ bool Concerns(const Entry& entry, const std::vector<std::string>& cases) {
   });
 }
 
+bool OverturnedLater(const std::vector<Entry>& entries, const Entry& rejection) {
+  return std::any_of(entries.begin(), entries.end(), [&](const Entry& other) {
+    return other.time_ms > rejection.time_ms && other.kind == EntryKind::kWin &&
+           SameExperiment(other, rejection);
+  });
+}
+
 std::vector<Retest> FindRetests(const std::vector<Entry>& entries,
                                 const std::vector<std::string>& cases, const Conditions& now) {
   const std::set<std::string> replaced = ReplacedKeys(entries);
@@ -62,6 +69,7 @@ std::vector<Retest> FindRetests(const std::vector<Entry>& entries,
   for (const Entry& entry : entries) {
     if (!IsRejection(entry.kind) && entry.kind != EntryKind::kInconclusive) continue;
     if (replaced.contains(entry.key) || !Concerns(entry, cases)) continue;
+    if (OverturnedLater(entries, entry)) continue;
     auto changed = ChangedSince(entry.conditions, now);
     if (changed.empty() || AnsweredLater(entries, entry, now)) continue;
     retests.push_back({entry, std::move(changed)});

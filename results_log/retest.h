@@ -23,6 +23,9 @@ std::set<std::string> ReplacedKeys(const std::vector<Entry>& entries);
 // True when one of `cases` is among the entry's, or either names none.
 bool Concerns(const Entry& entry, const std::vector<std::string>& cases);
 
+// True when the same experiment was a win later on: no rejection any more, whatever holds today.
+bool OverturnedLater(const std::vector<Entry>& entries, const Entry& rejection);
+
 struct Retest {
   Entry entry;
   std::vector<ChangedCondition> changed;

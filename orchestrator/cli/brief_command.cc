@@ -38,6 +38,12 @@ Result<> CheckCases(const BriefInput& input) {
   return {};
 }
 
+// As check and compare take it; a log from elsewhere may be of a target that has no file here.
+std::string OfTarget(const std::string& target) {
+  if (target.empty()) return "";
+  return " --target " + (FindTargetFile(target) ? target : "FILE_OF_" + target);
+}
+
 Result<std::string> Compile(const Options& options) {
   CRUCIBLE_ASSIGN(const std::filesystem::path file, LogFile(options.log));
   CRUCIBLE_ASSIGN(Store store, Store::OpenReadOnly(file));
@@ -53,7 +59,8 @@ Result<std::string> Compile(const Options& options) {
   CRUCIBLE_ASSIGN(input.now, ConditionsToday(&store, input.target, input.cases, options.now));
   std::string chosen;
   for (const std::string& name : input.cases) chosen += " --case " + name;
-  input.commands = {"crucible check .", "crucible compare main ." + chosen};
+  const std::string of_target = OfTarget(input.target);
+  input.commands = {"crucible check ." + of_target, "crucible compare main ." + chosen + of_target};
   return CompileBrief(input);
 }
 

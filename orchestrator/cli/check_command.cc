@@ -15,11 +15,15 @@
 #include "base/subprocess.h"
 #include "checks/report.h"
 #include "orchestrator/cli/command.h"
+#include "orchestrator/cli/log_command.h"
 #include "orchestrator/cli/place.h"
 #include "orchestrator/judge.h"
+#include "results_log/store.h"
 
 namespace crucible {
 namespace {
+
+constexpr int kJudgeWithoutVerdict = 3;
 
 // Runs the judge with its progress on this terminal and prints its answer.
 Result<int> Judge(const Place& place, std::vector<std::string> words, bool as_json,
@@ -48,7 +52,9 @@ Result<int> Judge(const Place& place, std::vector<std::string> words, bool as_js
     out << text;
   else
     out << RenderReport(nlohmann::json::parse(text, nullptr, false)) << "\n";
-  return status.ShellCode();
+  // The judge ends with 3 where the machine kept it from a verdict; for a person that is a failure.
+  const int code = status.ShellCode();
+  return code == kJudgeWithoutVerdict ? 1 : code;
 }
 
 // The arms as files for the judge, in a folder of this call alone: another one may be waiting for
@@ -80,13 +86,26 @@ std::string Joined(const std::vector<std::string>& names) {
 }
 
 struct Options {
-  std::string target = "eigh_cpu", baseline, candidate = ".", rule = "claim";
+  std::string target, baseline, candidate = ".", rule = "claim";
   std::vector<std::string> cases;
   bool quick = false, as_json = false;
 };
 
+constexpr char kTargetHelp[] =
+    "Target name or file (default: the log's only target that has a file here, else eigh_cpu)";
+
+// What --target says, else the target that this repository's log is of.
+std::string TargetOr(const std::string& given) {
+  if (!given.empty()) return given;
+  if (const auto log = LogFile(""))
+    if (auto store = Store::OpenReadOnly(*log))
+      if (const auto only = OnlyTarget(&*store, ""); only && !only->empty())
+        if (FindTargetFile(*only)) return *only;
+  return "eigh_cpu";
+}
+
 Result<int> RunCheck(const Options& options, std::ostream& out) {
-  CRUCIBLE_ASSIGN(Place place, OpenPlace(options.target));
+  CRUCIBLE_ASSIGN(Place place, OpenPlace(TargetOr(options.target)));
   CRUCIBLE_TRY(SelectCases(place.target, options.cases));
   CRUCIBLE_ASSIGN(const Arm candidate, ArmOf(&place, options.candidate));
   CRUCIBLE_ASSIGN(const ArmFiles files, ArmFiles::Make());
@@ -98,7 +117,7 @@ Result<int> RunCheck(const Options& options, std::ostream& out) {
 }
 
 Result<int> RunCompare(const Options& options, std::ostream& out) {
-  CRUCIBLE_ASSIGN(Place place, OpenPlace(options.target));
+  CRUCIBLE_ASSIGN(Place place, OpenPlace(TargetOr(options.target)));
   CRUCIBLE_ASSIGN(const std::vector<TargetCase> cases, SelectCases(place.target, options.cases));
   CRUCIBLE_ASSIGN(const Arm baseline, ArmOf(&place, options.baseline));
   CRUCIBLE_ASSIGN(const Arm candidate, ArmOf(&place, options.candidate));
@@ -124,7 +143,7 @@ int CheckCommand(const Words& words, std::ostream& out, std::ostream& err) {
   Options options;
   app.add_option("WHAT", options.candidate,
                  "Folder, revision or built library (.so); default: this folder");
-  app.add_option("--target", options.target, "Target name or file")->capture_default_str();
+  app.add_option("--target", options.target, kTargetHelp);
   app.add_flag("--quick", options.quick, "The short list that runs before each measurement");
   app.add_flag("--json", options.as_json, "Print the judge's answer as JSON");
   int code = 0;
@@ -143,7 +162,7 @@ int CompareCommand(const Words& words, std::ostream& out, std::ostream& err) {
   app.add_option("--rule", options.rule, "claim, screen or confirm")
       ->check(CLI::IsMember({"claim", "screen", "confirm"}))
       ->capture_default_str();
-  app.add_option("--target", options.target, "Target name or file")->capture_default_str();
+  app.add_option("--target", options.target, kTargetHelp);
   app.add_flag("--json", options.as_json, "Print the judge's answer as JSON");
   int code = 0;
   if (!ParseWords(&app, words, out, err, &code)) return code;

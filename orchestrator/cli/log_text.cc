@@ -11,23 +11,13 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/printable.h"
+#include "results_log/case_text.h"
 
 namespace crucible {
 namespace {
 
 using nlohmann::json;
 using Texts = std::vector<std::string>;
-
-std::string CaseText(const CaseResult& result) {
-  std::string text = result.name;
-  if (result.before_us && result.after_us)
-    text += fmt::format(" {} -> {}", FormatMicroseconds(*result.before_us),
-                        FormatMicroseconds(*result.after_us));
-  else if (result.after_us)
-    text += " " + FormatMicroseconds(*result.after_us);
-  if (result.ratio) text += fmt::format(" ({:+.1f} %)", (*result.ratio - 1) * 100);
-  return text;
-}
 
 bool HasTimes(const Entry& entry) {
   return std::any_of(entry.cases.begin(), entry.cases.end(),
@@ -48,7 +38,7 @@ json WithId(const Entry& entry) {
 
 std::string Row(const Entry& entry) {
   Texts cases;
-  for (const CaseResult& result : entry.cases) cases.push_back(CaseText(result));
+  for (const CaseResult& result : entry.cases) cases.push_back(CaseText(result, false));
   // What a person says stands in the summary; a measurement's numbers are its cases.
   const bool words = cases.empty() || (entry.kind == EntryKind::kNote && !HasTimes(entry));
   return Printable(fmt::format("e{:<5} {} {:<12} {:<5} {:<24} {}", entry.id,
@@ -80,12 +70,7 @@ void PrintEntry(const Entry& entry, std::ostream& out) {
   field("supersedes", entry.supersedes);
   field("split from", entry.split_from);
   for (const CaseResult& result : entry.cases) {
-    std::string text = CaseText(result);
-    if (result.ratio_low && result.ratio_high)
-      text += fmt::format(" [{:+.1f}, {:+.1f}] %", (*result.ratio_low - 1) * 100,
-                          (*result.ratio_high - 1) * 100);
-    if (result.rounds) text += fmt::format(", {} rounds", *result.rounds);
-    field("case", fmt::format("{} {} {}", text, result.role, result.verdict));
+    field("case", fmt::format("{} {} {}", CaseText(result, true), result.role, result.verdict));
   }
   for (const auto& [name, value] : entry.conditions) field("condition", name + " = " + value);
   for (const auto& [name, value] : entry.margins)

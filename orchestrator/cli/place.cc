@@ -68,7 +68,7 @@ Result<Arm> ArmOf(Place* place, const std::string& what) {
   if (!std::filesystem::is_directory(what, ignored)) {
     const auto commit = place->repository.Resolve(what);
     if (!commit)
-      return Fail(commit.error().kind, "measure", what,
+      return Fail(ErrorKind::kNotFound, "measure", what,
                   std::filesystem::exists(what, ignored)
                       ? "it is a file, and no built library (NAME.so)"
                       : "it is no folder, no built library (NAME.so) and no revision of this "

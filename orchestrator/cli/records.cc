@@ -6,20 +6,16 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "results_log/bars.h"
 
 namespace crucible {
 namespace {
 
 using nlohmann::json;
-
-struct OfCase {
-  const Point *first = nullptr, *best = nullptr, *newest = nullptr;
-  std::string peers_entry;  // of the newest run with peers
-  std::map<std::string, double> peers;
-};
 
 json PointJson(const Point* point) {
   if (point == nullptr) return nullptr;
@@ -38,6 +34,18 @@ std::optional<double> OursIn(const std::vector<Entry>& entries, const std::strin
       if (result.name == case_name) return result.after_us;
   }
   return std::nullopt;
+}
+
+// The newest run that timed peers, with our time in it; null where no entry says that.
+json BesidePeers(const CaseBar& bar, const std::vector<Entry>& entries) {
+  if (bar.peers.empty()) return nullptr;
+  const std::string& run = bar.peers.back()->entry_key;
+  const auto ours = OursIn(entries, run, bar.name);
+  if (!ours) return nullptr;
+  std::map<std::string, double> peers;
+  for (const Point* peer : bar.peers)
+    if (peer->entry_key == run) peers[peer->name] = peer->median_us;
+  return {{"entry", run}, {"ours_us", *ours}, {"peers", peers}};
 }
 
 std::string PointText(const char* label, const json& point) {
@@ -66,28 +74,20 @@ std::string PeersText(const json& run) {
 }  // namespace
 
 json RecordsOf(const std::vector<Point>& points, const std::vector<Entry>& entries) {
-  std::map<std::pair<std::string, std::string>, OfCase> cases;
-  for (const Point& point : points) {
-    OfCase& of = cases[{point.target, point.case_name}];
-    if (point.kind == "peer") {
-      if (point.entry_key != of.peers_entry) of.peers.clear();
-      of.peers_entry = point.entry_key;
-      of.peers[point.name] = point.median_us;
-    }
-    if (point.kind != "main") continue;
-    if (of.first == nullptr) of.first = &point;
-    if (point.record && (of.best == nullptr || point.median_us < of.best->median_us))
-      of.best = &point;
-    of.newest = &point;
-  }
+  std::vector<CaseBar> bars = BarsOf(points);
+  std::stable_sort(bars.begin(), bars.end(), [](const CaseBar& a, const CaseBar& b) {
+    return std::tie(a.target, a.name) < std::tie(b.target, b.name);
+  });
   json list = json::array();
-  for (const auto& [name, of] : cases) {
-    if (of.newest == nullptr) continue;
-    json item = {{"target", name.first},           {"case", name.second},
-                 {"first", PointJson(of.first)},   {"best", PointJson(of.best)},
-                 {"newest", PointJson(of.newest)}, {"beside_peers", nullptr}};
-    if (const auto ours = OursIn(entries, of.peers_entry, name.second); ours && !of.peers.empty())
-      item["beside_peers"] = {{"entry", of.peers_entry}, {"ours_us", *ours}, {"peers", of.peers}};
+  for (const CaseBar& bar : bars) {
+    if (bar.newest == nullptr) continue;
+    json item = {{"target", bar.target},
+                 {"case", bar.name},
+                 {"first", PointJson(bar.first)},
+                 {"best", PointJson(bar.record)},
+                 {"newest", PointJson(bar.newest)},
+                 {"alone", PointJson(bar.alone)},
+                 {"beside_peers", BesidePeers(bar, entries)}};
     list.push_back(std::move(item));
   }
   return list;
@@ -103,9 +103,14 @@ std::string RecordsText(const json& records) {
     const bool moved = item["first"] != item["newest"] || item["first"] != item["best"];
     text += fmt::format(
         "{:<14} {:<12} {}\n", item["target"].get<std::string>(), item["case"].get<std::string>(),
-        moved ? fmt::format("{}  {}  {}", PointText("first", item["first"]),
-                            PointText("best", item["best"]), PointText("newest", item["newest"]))
-              : PointText("since the start", item["first"]));
+        moved
+            ? fmt::format(
+                  "{}  {}{}", PointText("first", item["first"]), PointText("best", item["best"]),
+                  item["newest"] == item["best"] ? "" : "  " + PointText("newest", item["newest"]))
+            : PointText("since the start", item["first"]));
+    if (!item["alone"].is_null())
+      text += fmt::format("{:<27} {}: not compared, so the bar stays\n", "",
+                          PointText("main alone since", item["alone"]));
     if (!item["beside_peers"].is_null())
       text += fmt::format("{:<27} {}\n", "", PeersText(item["beside_peers"]));
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/clock.h"
 #include "results_log/dashboard/parts.h"
@@ -10,8 +11,6 @@
 namespace crucible::dashboard {
 namespace {
 
-// Within this of its first time a case has not moved: the default minimum effect.
-constexpr double kStill = 0.003;
 // The scale ends here (first time = 1); marks beyond stand at the end, with their true number.
 constexpr double kScaleEnd = 1.3;
 
@@ -24,7 +23,7 @@ std::string Mark(const char* kind, double ratio, const std::string& title) {
       kind, Percent(ratio), Percent(ratio), Escaped(title));
 }
 
-std::string BarRow(const CaseTimes& item) {
+std::string BarRow(const CaseBar& item) {
   const double first = item.first->median_us, ratio = item.Ratio();
   const bool still = std::abs(ratio - 1) < kStill;
   const char* state = still ? "still" : ratio > 1 ? "worse" : "moved";
@@ -42,6 +41,10 @@ std::string BarRow(const CaseTimes& item) {
         Percent(item.record->median_us / first),
         Escaped(FormatMicroseconds(item.record->median_us) + " at " +
                 item.record->name.substr(0, 12)));
+  const std::string alone =
+      item.alone == nullptr
+          ? ""
+          : fmt::format(", main alone since: {}", FormatMicroseconds(item.alone->median_us));
   const std::string verdict = still       ? "not moved"
                               : ratio < 1 ? fmt::format("{:.2f}x faster", 1 / ratio)
                                           : fmt::format("{:.2f}x slower", ratio);
@@ -49,11 +52,13 @@ std::string BarRow(const CaseTimes& item) {
       "<div class=\"case\"><span class=\"name\">{}</span><svg height=\"24\" role=\"img\" "
       "aria-label=\"{}\"><rect class=\"track\" x=\"0\" y=\"3\" width=\"{:.2f}%\" height=\"18\">"
       "<title>first: {}</title></rect><rect class=\"bar {}\" x=\"0\" y=\"3\" width=\"{:.2f}%\" "
-      "height=\"18\"><title>newest: {}</title></rect>{}</svg><span class=\"says\"><b class=\"{}\">"
+      "height=\"18\"><title>newest: {}{}</title></rect>{}</svg><span class=\"says\"><b "
+      "class=\"{}\">"
       "{}</b> <span class=\"dim\">{} → {}</span></span></div>\n",
       Escaped(item.name), Escaped(item.name + ": " + verdict), Percent(1),
       FormatMicroseconds(first), state, Percent(ratio), FormatMicroseconds(item.newest->median_us),
-      marks, state, verdict, FormatMicroseconds(first), FormatMicroseconds(item.newest->median_us));
+      alone, marks, state, verdict, FormatMicroseconds(first),
+      FormatMicroseconds(item.newest->median_us));
 }
 
 // The distance of the chart's lines: a round number that gives at most six of them.
@@ -69,20 +74,22 @@ struct Step {
   std::string title;
 };
 
-// One step a commit of main: the geometric mean over cases of newest / first.
+// One step a commit of main that moved a record: the geometric mean over cases of newest / first.
 std::vector<Step> Steps(const DashboardInput& input) {
-  std::map<std::string, std::pair<double, double>> cases;  // first, newest
-  for (const Point& point : input.points)
-    if (point.kind == "main" && point.median_us > 0)
-      cases.try_emplace(point.case_name, point.median_us, point.median_us);
+  const std::vector<CaseBar> bars = CasesOf(input.points);
+  std::map<std::string, double> now;
+  for (const CaseBar& bar : bars) now[bar.name] = bar.first->median_us;
   std::vector<Step> steps;
   std::string commit;
   for (const Point& point : input.points) {
     if (point.kind != "main" || point.median_us <= 0) continue;
-    cases[point.case_name].second = point.median_us;
+    const bool starts = std::any_of(bars.begin(), bars.end(),
+                                    [&](const CaseBar& bar) { return bar.first == &point; });
+    if (!point.record && !starts) continue;
+    now[point.case_name] = point.median_us;
     double sum = 0;
-    for (const auto& [name, times] : cases) sum += std::log(times.second / times.first);
-    const double ratio = std::exp(sum / static_cast<double>(cases.size()));
+    for (const CaseBar& bar : bars) sum += std::log(now[bar.name] / bar.first->median_us);
+    const double ratio = std::exp(sum / static_cast<double>(bars.size()));
     std::string why;
     for (const Entry& entry : input.entries)
       if (entry.key == point.entry_key) why = ": " + entry.mechanism + ". " + entry.summary;
@@ -101,7 +108,7 @@ std::vector<Step> Steps(const DashboardInput& input) {
 
 }  // namespace
 
-std::string Bars(const std::vector<CaseTimes>& cases) {
+std::string Bars(const std::vector<CaseBar>& cases) {
   if (cases.empty()) return "<p class=\"dim\">Nothing was measured yet.</p>\n";
   std::string text =
       "<div class=\"key\"><span><svg><rect class=\"track\" width=\"18\" height=\"12\"/></svg>first "
@@ -111,7 +118,7 @@ std::string Bars(const std::vector<CaseTimes>& cases) {
       "</svg>record</span><span><svg><line class=\"peer\" x1=\"9\" x2=\"9\" y2=\"12\"/></svg>peer "
       "library</span><span><svg><line class=\"floor\" x1=\"9\" x2=\"9\" y2=\"12\"/></svg>floor"
       "</span></div>\n";
-  for (const CaseTimes& item : cases) text += BarRow(item);
+  for (const CaseBar& item : cases) text += BarRow(item);
   text +=
       "<p class=\"dim\">Each case on its own scale: its first time is the whole track. A mark "
       "beyond 1.3 times the first stands at the end; hover for its number.</p>\n";
@@ -163,7 +170,8 @@ std::string Geomean(const DashboardInput& input) {
       FormatUtc(begin).substr(0, 16), FormatUtc(begin + span).substr(0, 16));
   return text +
          "<p class=\"dim\">Geometric mean over all cases of newest / first time: lower is "
-         "faster. A dot is a measured commit of main.</p>\n";
+         "faster. A dot is a commit of main that "
+         "set a first time or a record.</p>\n";
 }
 
 }  // namespace crucible::dashboard

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/clock.h"
 #include "results_log/dashboard/parts.h"
 
@@ -39,29 +37,9 @@ std::string Escaped(std::string_view text) {
   return html;
 }
 
-std::vector<CaseTimes> CasesOf(const std::vector<Point>& points) {
-  std::vector<CaseTimes> cases;
-  const auto of = [&](const std::string& name) -> CaseTimes& {
-    for (CaseTimes& item : cases)
-      if (item.name == name) return item;
-    cases.emplace_back().name = name;
-    return cases.back();
-  };
-  for (const Point& point : points) {
-    if (point.median_us <= 0) continue;
-    CaseTimes& item = of(point.case_name);
-    if (point.kind == "floor") item.floor = &point;
-    if (point.kind == "peer") {
-      std::erase_if(item.peers, [&](const Point* peer) { return peer->name == point.name; });
-      item.peers.push_back(&point);
-    }
-    if (point.kind != "main") continue;
-    if (item.first == nullptr) item.first = &point;
-    if (point.record && (item.record == nullptr || point.median_us < item.record->median_us))
-      item.record = &point;
-    item.newest = &point;
-  }
-  std::erase_if(cases, [](const CaseTimes& item) { return item.first == nullptr; });
+std::vector<CaseBar> CasesOf(const std::vector<Point>& points) {
+  std::vector<CaseBar> cases = BarsOf(points);
+  std::erase_if(cases, [](const CaseBar& bar) { return bar.first == nullptr; });
   return cases;
 }
 

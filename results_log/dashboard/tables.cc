@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
+#include <map>
+#include <set>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -77,39 +78,62 @@ double Usd(const DashboardInput& input, bool* known) {
   return sum;
 }
 
-std::string Cost(const DashboardInput& input, const std::vector<CaseTimes>& cases) {
+std::ptrdiff_t Landed(const DashboardInput& input) {
+  return std::count_if(input.missions.begin(), input.missions.end(),
+                       [](const auto& row) { return row.merge_outcome == "landed"; });
+}
+
+// What the missions of this target took of the device (another target's jobs are in the log too)
+// for each microsecond that they gained together.
+std::string Cost(const DashboardInput& input, const std::vector<CaseBar>& cases) {
   double gained_us = 0, device_s = 0;
-  for (const CaseTimes& item : cases)
+  for (const CaseBar& item : cases)
     gained_us += std::max(0.0, item.first->median_us - item.newest->median_us);
-  for (const LoggedJob& job : input.jobs)
-    if (job.started_ms && job.ended_ms)
-      device_s += static_cast<double>(*job.ended_ms - *job.started_ms) / 1000;
   if (gained_us <= 0) return Tile("–", "cost per accepted us: nothing gained yet");
-  std::string label = "device time per accepted us";
+  if (Landed(input) == 0) return Tile("–", "cost per accepted us: no mission's merge landed");
+  std::set<std::string> own;
+  for (const MissionRow& mission : input.missions) own.insert(mission.id);
+  bool any = false;
+  for (const LoggedJob& job : input.jobs) {
+    if (!job.started_ms || !job.ended_ms || !own.contains(job.mission)) continue;
+    any = true;
+    device_s += static_cast<double>(*job.ended_ms - *job.started_ms) / 1000;
+  }
+  std::string label = "device time of missions per accepted us";
   bool priced = false;
   if (const double usd = Usd(input, &priced); priced)
     label += fmt::format(", and {:.3g} USD per accepted ms", usd / gained_us * 1000);
-  if (input.jobs.empty()) return Tile("–", "cost per accepted us: no device jobs in this log");
+  if (!any) return Tile("–", "cost per accepted us: no mission's device job is in this log");
   return Tile(FormatMicroseconds(device_s / gained_us * 1e6), label);
+}
+
+// Rejections that no newer entry replaced.
+std::vector<const Entry*> StandingRejections(const DashboardInput& input) {
+  const std::set<std::string> replaced = ReplacedKeys(input.entries);
+  std::vector<const Entry*> standing;
+  for (const Entry& entry : input.entries)
+    if (IsRejection(entry.kind) && !replaced.contains(entry.key)) standing.push_back(&entry);
+  return standing;
 }
 
 }  // namespace
 
-std::string Summary(const DashboardInput& input, const std::vector<CaseTimes>& cases) {
+std::string Summary(const DashboardInput& input, const std::vector<CaseBar>& cases) {
   std::string text = "<div class=\"tiles\">\n";
   double sum = 0;
   std::vector<std::string> still;
-  for (const CaseTimes& item : cases) {
+  for (const CaseBar& item : cases) {
     sum += std::log(item.Ratio());
-    if (item.Ratio() > 1 - 0.003) still.push_back(item.name);
+    if (item.Ratio() > 1 - kStill) still.push_back(item.name);
   }
   if (!cases.empty()) {
     const double ratio = std::exp(sum / static_cast<double>(cases.size()));
     text += Tile(
-        ratio <= 1 ? fmt::format("{:.2f}x faster", 1 / ratio)
-                   : fmt::format("{:.2f}x slower", ratio),
+        std::abs(ratio - 1) < kStill ? "not moved"
+        : ratio < 1                  ? fmt::format("{:.2f}x faster", 1 / ratio)
+                                     : fmt::format("{:.2f}x slower", ratio),
         fmt::format("geometric mean over {} case{}", cases.size(), cases.size() == 1 ? "" : "s"),
-        ratio < 1 ? "moved" : "still");
+        ratio < 1 - kStill ? "moved" : "still");
     text +=
         still.empty() ? Tile("none", "cases that have not moved", "moved")
         : still.size() <= kNamedCases
@@ -117,12 +141,8 @@ std::string Summary(const DashboardInput& input, const std::vector<CaseTimes>& c
             : Tile(fmt::format("{} of {}", still.size(), cases.size()),
                    fmt::format("cases not moved (or slower): {}", fmt::join(still, ", ")), "still");
   }
-  const auto landed = std::count_if(input.missions.begin(), input.missions.end(),
-                                    [](const auto& row) { return row.merge_outcome == "landed"; });
-  text += Tile(fmt::format("{} of {}", landed, input.missions.size()), "missions landed");
-  const auto rejected = std::count_if(input.entries.begin(), input.entries.end(),
-                                      [](const Entry& entry) { return IsRejection(entry.kind); });
-  text += Tile(fmt::format("{}", rejected),
+  text += Tile(fmt::format("{} of {}", Landed(input), input.missions.size()), "missions landed");
+  text += Tile(fmt::format("{}", StandingRejections(input).size()),
                fmt::format("rejections among {} entries", input.entries.size()));
   text += Cost(input, cases) + "</div>\n";
   for (const CampaignRow& row : input.campaigns)
@@ -163,13 +183,12 @@ std::string Rejections(const DashboardInput& input) {
     std::string where, newest;
   };
   std::map<std::string, Group> groups;
-  for (const Entry& entry : input.entries) {
-    if (!IsRejection(entry.kind)) continue;
-    Group& group = groups[entry.mechanism];
+  for (const Entry* entry : StandingRejections(input)) {
+    Group& group = groups[entry->mechanism];
     ++group.count;
-    ++group.kinds[entry.kind];
-    group.newest = fmt::format("e{}", entry.id);
-    for (const CaseResult& result : entry.cases)
+    ++group.kinds[entry->kind];
+    group.newest = fmt::format("e{}", entry->id);
+    for (const CaseResult& result : entry->cases)
       if (result.ratio && *result.ratio > group.worst) {
         group.worst = *result.ratio;
         group.where = result.name;

@@ -50,6 +50,7 @@ BriefInput Example() {
                    conflated,
                    note};
   input.entries[1].landed = true;
+  input.entries[1].cases = {{"n32", "claim", "accepted", 120.0, 100.0, 0.83, 0.82, 0.85, 11}};
   input.points = {{"eigh", "n32", "main", "c0", 1, 120.0, {}, {}, true, "key3", "{}"},
                   {"eigh", "n32", "main", "c1", 2, 100.0, {}, {}, true, "key2", "{}"},
                   {"eigh", "n32", "peer", "openblas", 2, 90.0, {}, {}, false, "key2", "{}"},
@@ -76,19 +77,19 @@ Today: compiler gcc 13.
 
 ## What holds, and why
 
-- [e2] wide rows (panel 1 -> 8): win, n32 100 us -> 110 us (+10.0 %, +8.0 to +12.0 %, 11 rounds). Why: reason 2 On main.
+- [e2] wide rows (panel 1 -> 8): win, n32 120 us -> 100 us (-17.0 %, -18.0 to -15.0 %, 11 rounds). Why: reason 2. On main.
 
 ## Rejected under today's conditions: do not retry
 
-- [e3] panel width (panel 1 -> 8): loss, n32 100 us -> 110 us (+10.0 %, +8.0 to +12.0 %, 11 rounds). Why: reason 3
+- [e3] panel width (panel 1 -> 8): loss, n32 100 us -> 110 us (+10.0 %, +8.0 to +12.0 %, 11 rounds). Why: reason 3.
 
 ## Up for a retest, and why
 
-- [e4] unroll (panel 1 -> 8): null, n32 100 us -> 110 us (+10.0 %, +8.0 to +12.0 %, 11 rounds). Why: reason 4 Changed since: compiler: gcc 12 -> gcc 13.
+- [e4] unroll (panel 1 -> 8): null, n32 100 us -> 110 us (+10.0 %, +8.0 to +12.0 %, 11 rounds). Why: reason 4. Changed since: compiler: gcc 12 -> gcc 13.
 
 ## Conflated: several changes at once, so none of them is judged
 
-- [e6] two at once (panel 1 -> 8): loss, n32 100 us -> 110 us (+10.0 %, +8.0 to +12.0 %, 11 rounds). Why: reason 6 Not split yet: test its parts one by one.
+- [e6] two at once (panel 1 -> 8): loss, n32 100 us -> 110 us (+10.0 %, +8.0 to +12.0 %, 11 rounds). Why: reason 6. Not split yet: test its parts one by one.
 
 ## Asserted floors to challenge
 
@@ -96,8 +97,8 @@ Today: compiler gcc 13.
 
 ## Open leads
 
-- [e7] try ## Rejected rows of eight (user:ada)
-- [e5] prefetch (panel 1 -> 8): inconclusive, n32 100 us -> 110 us (+10.0 %, +8.0 to +12.0 %, 11 rounds). Why: reason 5 Measure it again.
+- [e7] try ## Rejected rows of eight (user:ada).
+- [e5] prefetch (panel 1 -> 8): inconclusive, n32 100 us -> 110 us (+10.0 %, +8.0 to +12.0 %, 11 rounds). Why: reason 5. Measure it again.
 
 ## Measuring commands
 
@@ -131,6 +132,57 @@ TEST(Brief, ARejectionMovesToTheRetestsWhenAConditionChanges) {
   EXPECT_THAT(SectionOf(brief, "Rejected"), HasSubstr("None."));
   EXPECT_THAT(SectionOf(brief, "Up for a retest"), HasSubstr("[e3]"));
   EXPECT_THAT(SectionOf(brief, "Up for a retest"), HasSubstr("compiler: gcc 13 -> gcc 14"));
+}
+
+TEST(Brief, AWinIsOfTheCasesItClaimed) {
+  BriefInput input = Example();
+  Entry other = Tried(30, EntryKind::kWin, "of another case", "gcc 13");
+  other.cases[0].role = "ratchet";
+  other.cases.push_back({"n176", "claim", "accepted", 50.0, 40.0, 0.8, 0.79, 0.81, 11});
+  input.entries.push_back(other);
+  EXPECT_THAT(CompileBrief(input), Not(HasSubstr("of another case")));
+  input.cases = {"n176"};
+  EXPECT_THAT(SectionOf(CompileBrief(input), "What holds"), HasSubstr("[e30] of another case"));
+}
+
+TEST(Brief, ALossThatALaterWinOverturnedIsNoRejection) {
+  BriefInput input = Example();
+  Entry won = Tried(31, EntryKind::kWin, "panel width", "gcc 13");
+  won.cases[0] = {"n32", "claim", "accepted", 100.0, 90.0, 0.9, 0.89, 0.91, 11};
+  input.entries.push_back(won);
+  const std::string brief = CompileBrief(input);
+  EXPECT_THAT(SectionOf(brief, "Rejected"), Not(HasSubstr("[e3]")));
+  EXPECT_THAT(SectionOf(brief, "What holds"), HasSubstr("[e31]"));
+  input.now["compiler"] = "gcc 14";
+  EXPECT_THAT(SectionOf(CompileBrief(input), "Up for a retest"), Not(HasSubstr("[e3]")));
+}
+
+TEST(Brief, MediansThatContradictThePairsAreSaidToBeMedians) {
+  BriefInput input = Example();
+  input.entries[2].cases[0].before_us = 112;  // after 110, yet slower in pairs: the machine drifted
+  EXPECT_THAT(CompileBrief(input),
+              HasSubstr("n32 112 us -> 110 us by the medians, but in pairs (+10.0 %"));
+}
+
+TEST(Brief, WithoutAReasonTheSummarySaysWhy) {
+  BriefInput input = Example();
+  input.entries[2].reason = "";
+  input.entries[2].summary = "registers spill!";
+  EXPECT_THAT(CompileBrief(input), HasSubstr("11 rounds). registers spill!\n"));
+}
+
+TEST(Brief, APointWithoutAnEntryIsNotCited) {
+  BriefInput input = Example();
+  for (Point& point : input.points) point.entry_key.clear();
+  EXPECT_THAT(CompileBrief(input), HasSubstr("record 100 us, first 120 us, openblas 90 us, floor"));
+}
+
+TEST(Brief, ABudgetThatCannotBeKeptIsNamed) {
+  BriefInput input = Example();
+  input.token_budget = 20;
+  EXPECT_THAT(CompileBrief(input), HasSubstr("more than the budget of 20"));
+  input.token_budget = 4000;
+  EXPECT_THAT(CompileBrief(input), Not(HasSubstr("budget")));
 }
 
 TEST(Brief, CutsTheLeastImportantFirstAndSaysSo) {

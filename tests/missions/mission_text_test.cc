@@ -11,6 +11,7 @@ namespace {
 Target Toy() {
   Target target;
   target.name = "toy";
+  target.file = "/r/toy.toml";
   target.description = "a toy {{kernel}}";
   target.editable = {"kernels/toy/"};
   target.protected_ = {"kernels/toy/api.h"};
@@ -32,7 +33,9 @@ TEST(MissionText, SaysGoalLimitsPathsBudgetAndCommands) {
        {"# Mission m7 (explorer): Make n32 faster", "its bar has not moved", "floor 12 us (flops)",
         "No other case may get slower: `n176`", "- kernels/toy/\n", "- kernels/toy/api.h",
         "6 experiments", "Measure these again first: [abc123]", "a toy {{kernel}}",
-        "crucible compare 0123456789ab /tmp/w/m7 --case n32", "`pivot`", "different architecture"})
+        "crucible check /tmp/w/m7 --target /r/toy.toml",
+        "crucible compare 0123456789ab /tmp/w/m7 --case n32 --target /r/toy.toml", "`pivot`",
+        "different architecture"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 

@@ -34,7 +34,8 @@ TEST(Records, TheBestIsTheFastestThatWasConfirmed) {
   ASSERT_EQ(records.size(), 1u);
   EXPECT_EQ(records[0]["first"]["commit"], "c1");
   EXPECT_EQ(records[0]["best"]["commit"], "c2");
-  EXPECT_EQ(records[0]["newest"]["entry"], "c");
+  EXPECT_EQ(records[0]["newest"]["commit"], "c2");
+  EXPECT_EQ(records[0]["alone"]["entry"], "c") << "a time by itself is told, and moves nothing";
   EXPECT_TRUE(records[0]["beside_peers"].is_null());
 }
 

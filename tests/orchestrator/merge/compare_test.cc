@@ -117,6 +117,46 @@ TEST_F(Compare, AMistakeIsNamedWithWhatToDo) {
   refused({"compare", "main"}, "B");
 }
 
+TEST_F(Compare, WhatIsNotThereEndsWith1WhateverItIs) {
+  for (const char* what : {"/nonexist", "README", "deadbeef", "kernel.txt"})
+    EXPECT_EQ(Crucible({"check", what}).status.code, 1) << what;
+}
+
+TEST_F(Compare, AMachineThatGivesNoVerdictEndsWith1AndSaysItOnce) {
+  target_ = WriteTarget("", "mode crash_slot\\n").string();
+  const Captured run = Crucible({"compare", "main", "fast"});
+  EXPECT_EQ(run.status.code, 1) << run.out << run.err;
+  EXPECT_THAT(run.out, StartsWith("compare: no verdict on the candidate: "));
+}
+
+TEST_F(Compare, TheCommandsThatABriefPrintsWorkAsTheyStand) {
+  // The target has a name of its own here, and the log is of it.
+  const fs::path file = repo_ / "missions" / "targets" / "fake.toml";
+  ASSERT_TRUE(MakeDirectories(file.parent_path()));
+  ASSERT_TRUE(WriteFileAtomically(file, ReadFile(target_).value()));
+  SetRecord(main_, 100);
+  Entry entry;
+  entry.target = "fake";
+  entry.cases.push_back({.name = "small"});
+  ASSERT_TRUE(Log().AddEntry(entry));
+  const auto shell = [&](const std::string& words) {
+    auto run = RunCaptured(
+        {.argv = {"sh", "-c", std::string(CRUCIBLE_BIN_DIR "/") + words}, .directory = repo_},
+        std::chrono::minutes(2));
+    EXPECT_TRUE(run) << run.error().text;
+    return run ? *run : Captured{};
+  };
+  const std::string brief = shell("crucible brief small").out;
+  EXPECT_THAT(brief, HasSubstr("    crucible check . --target fake\n"));
+  EXPECT_THAT(brief, HasSubstr("    crucible compare main . --case small --target fake\n"));
+  EXPECT_EQ(shell("crucible check . --target fake").status.code, 0);
+  EXPECT_THAT(shell("crucible compare main . --case small --target fake").out,
+              HasSubstr("no_difference"));
+  // And without naming it: the log's only target comes before the built-in example's.
+  const Captured check = shell("crucible check .");
+  EXPECT_EQ(check.status.code, 0) << check.err;
+}
+
 TEST_F(Compare, TwoAtOnceKeepTheirOwnArms) {
   const auto start = [&](const std::string& a, const std::string& b, const std::string& out) {
     SubprocessSpec spec{

@@ -1,0 +1,29 @@
+#include "results_log/case_text.h"
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+
+namespace crucible {
+
+std::string CaseText(const CaseResult& result, bool whole) {
+  std::string text = result.name;
+  const bool both = result.before_us && result.after_us;
+  if (both)
+    text += fmt::format(" {} -> {}", FormatMicroseconds(*result.before_us),
+                        FormatMicroseconds(*result.after_us));
+  else if (result.after_us)
+    text += " " + FormatMicroseconds(*result.after_us);
+  if (!result.ratio) return text;
+  const bool opposite = both && (*result.after_us - *result.before_us) * (*result.ratio - 1) < 0;
+  text += opposite ? " by the medians, but in pairs" : "";
+  text += fmt::format(" ({:+.1f} %", (*result.ratio - 1) * 100);
+  if (whole && result.ratio_low && result.ratio_high)
+    text += fmt::format(", {:+.1f} to {:+.1f} %", (*result.ratio_low - 1) * 100,
+                        (*result.ratio_high - 1) * 100);
+  if (whole && result.rounds)
+    text += fmt::format(", {} round{}", *result.rounds, *result.rounds == 1 ? "" : "s");
+  return text + ")";
+}
+
+}  // namespace crucible
