@@ -4,6 +4,7 @@
 #pragma once
 
 #include "back_pack.cuh"
+#include "mbarrier_ops.cuh"
 
 namespace crucible::eigh::back {
 // kRowSplits: parts that the rows of 64 columns of Z are split in. 1: each warpgroup owns 64 columns
@@ -69,14 +70,14 @@ __global__ __launch_bounds__(384, 1) void back_kernel(const uint8_t* __restrict_
     }
     mbarrier_init(xfull, kRowSplits == 1 ? 1 : 2 * kSignallers);
     mbarrier_init(xfree, (kRowSplits == 1 ? 2 : 4) * kSignallers);
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    mbarrier_init_fence();
   }
   __syncthreads();
   if (kRowSplits == 4) {
     asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
   }
   if (wg == 2) {
-    CRUCIBLE_SM90A(asm volatile("setmaxnreg.dec.sync.aligned.u32 24;"));
+    give_registers<24>();
     if (tid == 256) {
       int s = 0, ph = 1;  // first pass: empty barriers are free (parity trick)
       int zc = 0;
@@ -119,7 +120,7 @@ __global__ __launch_bounds__(384, 1) void back_kernel(const uint8_t* __restrict_
     }
     __syncwarp();
   } else {
-    CRUCIBLE_SM90A(asm volatile("setmaxnreg.inc.sync.aligned.u32 240;"));
+    take_registers<240>();
     const int lane = tid & 31, w = (tid >> 5) & 3, g = lane >> 2, t = lane & 3, wt = tid & 127;
     int s0 = 0, ph0 = 0;  // slot of the panel's T tile
     uint32_t rb = shared_address(ring);

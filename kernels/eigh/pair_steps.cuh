@@ -38,8 +38,8 @@ __device__ __forceinline__ void publish_column(const State& s, const Column& c) 
     floats(kTailSums)[warp] = 0;
   if (tid_ == 0) {
     const int na = kFirst ? 16 : min(16, kTiles - next_block);
-    expect_bytes(exchange_barrier, na * 132 + 4 + (cold ? 32 : 0));
-    if (cold) expect_bytes(cold_barrier, 2048);
+    mbarrier_expect(exchange_barrier, na * 132 + 4 + (cold ? 32 : 0));
+    if (cold) mbarrier_expect(cold_barrier, 2048);
   }
 }
 
@@ -233,7 +233,7 @@ __device__ __forceinline__ void next_column(State& s, const Column& c, float (&y
         y[0] += t0 + t1;
       }
       {
-        mbarrier_wait(exchange_barrier, (j >> 1) & 1);
+        mbarrier_wait_cluster(exchange_barrier, (j >> 1) & 1);
         st_async(s.peer + kPeerColdProduct + tid_ * 4, y[0], s.peer + kBarriers + 16);
       }
     }
@@ -283,9 +283,9 @@ __device__ __forceinline__ void next_column(State& s, const Column& c, float (&y
     }
     {
       if (!cold)
-        mbarrier_wait(exchange_barrier, (j >> 1) & 1);
+        mbarrier_wait_cluster(exchange_barrier, (j >> 1) & 1);
       else
-        mbarrier_wait(cold_barrier, j & 1);
+        mbarrier_wait_cluster(cold_barrier, j & 1);
     }
     float quadratic =
         sum16(floats(kQuadraticSums)) + sum16(floats(kQuadraticSums + 64 + parity * 64));

@@ -297,6 +297,31 @@ void nothing_to_do() {
          "n < 0 is refused");
 }
 
+// The C++ form of the call makes the bits of the C form.
+void wrapper_of_cpp() {
+  constexpr int kN = 70;
+  constexpr int64_t kBatch = 3;
+  const std::vector<float> a = matrices(kBatch, kN, "dense", 1);
+  Device<float> input(a.size()), lambda(kBatch * kN), q(a.size());
+  input.write(a);
+  crucible::EighCall call;
+  call.n = kN;
+  call.batch = kBatch;
+  call.a = input.get();
+  call.lambda = lambda.get();
+  call.q = q.get();
+  expect(call.size() == CRUCIBLE_EIGH_OK && call.workspace_bytes == workspace(kBatch, kN, 0),
+         "EighCall::size");
+  Device<char> work(call.workspace_bytes);
+  call.workspace = work.get();
+  expect(call.run() == CRUCIBLE_EIGH_OK, "EighCall::run");
+  check(cudaDeviceSynchronize(), "wait");
+  const Result whole = solve(a, kBatch, kN);
+  expect(same_bits(lambda.read().data(), whole.lambda.data(), whole.lambda.size()) &&
+             same_bits(q.read().data(), whole.q.data(), whole.q.size()),
+         "EighCall gives the bits of crucible_eigh");
+}
+
 // A pointer that breaks its alignment is refused; one that is not used is not looked at.
 void misaligned_pointers() {
   constexpr int64_t kN = 40, kBatch = 2;
@@ -341,6 +366,7 @@ int main(int count, char** words) {
   for (int k = 1; k < count; ++k) orders.push_back(std::atoi(words[k]));
   nothing_to_do();
   misaligned_pointers();
+  wrapper_of_cpp();
   for (const int n : orders) all_of(n, random);
   if (!chosen) {
     mixed_sizes(random);
