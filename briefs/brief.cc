@@ -53,9 +53,9 @@ std::string Cite(const Entry& entry) {
 
 // Ends with a full stop, so that another sentence can follow.
 std::string Sentence(const std::string& text) {
-  return text.empty() || std::string_view(".!?").find(text.back()) != std::string_view::npos
-             ? text
-             : text + ".";
+  const bool ended = text.empty() || text.ends_with("…") ||
+                     std::string_view(".!?").find(text.back()) != std::string_view::npos;
+  return ended ? text : text + ".";
 }
 
 // {"knobs":{"panel":[1,8]}} -> "panel 1 -> 8".
@@ -193,7 +193,8 @@ class Compiler {
   Section Holds() const {
     Section section{"What holds, and why", "Nothing was kept yet.", 4, {}, 0};
     for (const Entry* entry : entries_)
-      if (entry->kind == EntryKind::kWin && Live(*entry) && !IsOnlyRatcheted(*entry))
+      if ((entry->kind == EntryKind::kWin || (IsRejection(entry->kind) && entry->landed)) &&
+          Live(*entry) && !IsOnlyRatcheted(*entry))
         section.lines.push_back(Line(*entry) + (entry->landed ? " On main." : " Not on main."));
     return section;
   }
@@ -204,7 +205,7 @@ class Compiler {
     std::map<std::string, std::pair<std::size_t, std::vector<std::string>>> seen;
     std::vector<const Entry*> shown;
     for (const Entry* entry : entries_) {
-      if (!IsRejection(entry->kind) || !Live(*entry)) continue;
+      if (!IsRejection(*entry) || !Live(*entry)) continue;
       if (!ChangedSince(entry->conditions, input_.now).empty()) continue;
       if (OverturnedLater(input_.entries, *entry)) continue;
       std::string same =

@@ -24,6 +24,13 @@ bool AnsweredLater(const std::vector<Entry>& entries, const Entry& old, const Co
   });
 }
 
+// The harness's entries, and a person's that hold a measurement.
+bool SaysWhatHolds(const Entry& entry) {
+  return !entry.author.starts_with("user:") ||
+         std::any_of(entry.cases.begin(), entry.cases.end(),
+                     [](const CaseResult& result) { return result.after_us.has_value(); });
+}
+
 std::vector<const Entry*> InTime(const std::vector<Entry>& entries) {
   std::vector<const Entry*> ordered;
   for (const Entry& entry : entries) ordered.push_back(&entry);
@@ -38,6 +45,8 @@ bool IsRejection(EntryKind kind) {
   return kind == EntryKind::kLoss || kind == EntryKind::kNull || kind == EntryKind::kRefused ||
          kind == EntryKind::kCrashed;
 }
+
+bool IsRejection(const Entry& entry) { return IsRejection(entry.kind) && !entry.landed; }
 
 std::set<std::string> ReplacedKeys(const std::vector<Entry>& entries) {
   std::set<std::string> keys;
@@ -62,19 +71,32 @@ bool OverturnedLater(const std::vector<Entry>& entries, const Entry& rejection) 
   });
 }
 
+RetestSurvey SurveyRetests(const std::vector<Entry>& entries, const std::vector<std::string>& cases,
+                           const Conditions& now) {
+  const std::set<std::string> replaced = ReplacedKeys(entries);
+  RetestSurvey survey;
+  for (const Entry& entry : entries) {
+    if (!IsRejection(entry) && entry.kind != EntryKind::kInconclusive) continue;
+    if (!Concerns(entry, cases)) continue;
+    auto changed = ChangedSince(entry.conditions, now);
+    if (replaced.contains(entry.key))
+      ++survey.replaced;
+    else if (OverturnedLater(entries, entry) ||
+             (!changed.empty() && AnsweredLater(entries, entry, now)))
+      ++survey.settled;
+    else if (entry.conditions.empty())
+      ++survey.without_conditions;
+    else if (changed.empty())
+      ++survey.holding;
+    else
+      survey.retests.push_back({entry, std::move(changed)});
+  }
+  return survey;
+}
+
 std::vector<Retest> FindRetests(const std::vector<Entry>& entries,
                                 const std::vector<std::string>& cases, const Conditions& now) {
-  const std::set<std::string> replaced = ReplacedKeys(entries);
-  std::vector<Retest> retests;
-  for (const Entry& entry : entries) {
-    if (!IsRejection(entry.kind) && entry.kind != EntryKind::kInconclusive) continue;
-    if (replaced.contains(entry.key) || !Concerns(entry, cases)) continue;
-    if (OverturnedLater(entries, entry)) continue;
-    auto changed = ChangedSince(entry.conditions, now);
-    if (changed.empty() || AnsweredLater(entries, entry, now)) continue;
-    retests.push_back({entry, std::move(changed)});
-  }
-  return retests;
+  return SurveyRetests(entries, cases, now).retests;
 }
 
 std::string Describe(const std::vector<ChangedCondition>& changed) {
@@ -98,7 +120,8 @@ Conditions ConditionsFromLog(const std::vector<Entry>& entries,
   // Field by field: an entry that names one condition says nothing of the others.
   if (now.empty())
     for (const Entry* entry : InTime(entries))
-      for (const auto& [field, value] : entry->conditions) now[field] = value;
+      if (SaysWhatHolds(*entry))
+        for (const auto& [field, value] : entry->conditions) now[field] = value;
   now.erase("kernel_generation");
   if (generation != nullptr)
     now["kernel_generation"] = generation->landed ? "after " + generation->key

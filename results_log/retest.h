@@ -16,6 +16,9 @@ namespace crucible {
 
 // Loss, null, refused or crashed: "do not retry" while its conditions hold.
 bool IsRejection(EntryKind kind);
+// The same of an entry, unless its change is on main all the same (kept for another reason than
+// speed).
+bool IsRejection(const Entry& entry);
 
 // Keys of the entries that another supersedes or that were split into parts.
 std::set<std::string> ReplacedKeys(const std::vector<Entry>& entries);
@@ -31,7 +34,18 @@ struct Retest {
   std::vector<ChangedCondition> changed;
 };
 
-// Rejections and inconclusive results of `cases` whose conditions changed, oldest first as given.
+// Every rejection and inconclusive result of `cases`, by what became of it.
+struct RetestSurvey {
+  int replaced = 0;             // another entry took its place
+  int settled = 0;              // won or measured again since
+  int without_conditions = 0;   // it names none, so none can change
+  int holding = 0;              // none of its conditions is known to be different today
+  std::vector<Retest> retests;  // up for a retest, oldest first as given
+};
+RetestSurvey SurveyRetests(const std::vector<Entry>& entries, const std::vector<std::string>& cases,
+                           const Conditions& now);
+
+// Those of them that are up for a retest.
 std::vector<Retest> FindRetests(const std::vector<Entry>& entries,
                                 const std::vector<std::string>& cases, const Conditions& now);
 
@@ -39,7 +53,8 @@ std::vector<Retest> FindRetests(const std::vector<Entry>& entries,
 std::string Describe(const std::vector<ChangedCondition>& changed);
 
 // Today's conditions as far as the log knows them: `known` (what the harness last said, may be
-// empty), else each field as the newest entry that names it; the kernel's generation from the
+// empty), else each field as the newest entry that names it (of a person's, only where it holds
+// times: a remark about another machine is not today); the kernel's generation from the
 // newest entry of those cases, or "after KEY" when that entry landed and so changed the kernel.
 Conditions ConditionsFromLog(const std::vector<Entry>& entries,
                              const std::vector<std::string>& cases, Conditions known);

@@ -39,6 +39,30 @@ Result<std::string> ReplacedBy(Store* store, const Entry& entry) {
   return fmt::format("{}", fmt::join(ids, " "));
 }
 
+// How many rejections were looked at and what became of them, so that "nothing" can be believed.
+std::string SurveyText(const RetestSurvey& survey, const std::string& target, const Texts& cases) {
+  const int up = static_cast<int>(survey.retests.size());
+  const int all =
+      up + survey.holding + survey.settled + survey.replaced + survey.without_conditions;
+  const std::string of =
+      fmt::format("{}{}", target.empty() ? "" : " of " + target,
+                  cases.empty() ? "" : fmt::format(", {}", fmt::join(cases, " or ")));
+  if (all == 0)
+    return fmt::format("nothing is up for a retest: no entry{} is a rejection or undecided\n", of);
+  Texts became;
+  const auto add = [&](int count, const char* what) {
+    if (count > 0) became.push_back(fmt::format("{} {}", count, what));
+  };
+  add(survey.holding, "whose conditions are not known to have changed");
+  add(survey.replaced, "replaced by a newer entry");
+  add(survey.settled, "won or measured again since");
+  add(survey.without_conditions, "without any conditions");
+  return fmt::format("{} up for a retest; looked at {} rejection{} or undecided result{}{}{}\n",
+                     up == 0 ? "nothing is" : std::to_string(up), all, all == 1 ? "" : "s",
+                     all == 1 ? "" : "s", of,
+                     became.empty() ? "" : fmt::format(": {}", fmt::join(became, ", ")));
+}
+
 }  // namespace
 
 Result<int> ShowOfLog(const LogOptions& options, std::ostream& out) {
@@ -107,7 +131,8 @@ Result<int> RetestsOfLog(const LogOptions& options, std::ostream& out) {
   filter.target = target;
   CRUCIBLE_ASSIGN(const auto entries, store.QueryEntries(filter));
   json list = json::array();
-  for (const Retest& retest : FindRetests(entries, options.cases, now)) {
+  const RetestSurvey survey = SurveyRetests(entries, options.cases, now);
+  for (const Retest& retest : survey.retests) {
     json changed = json::array();
     for (const ChangedCondition& item : retest.changed)
       changed.push_back({{"field", item.field}, {"then", item.then}, {"now", item.now}});
@@ -124,10 +149,7 @@ Result<int> RetestsOfLog(const LogOptions& options, std::ostream& out) {
   Texts today;
   for (const auto& [field, value] : now)
     if (MattersForRetest(field)) today.push_back(field + " = " + value);
-  if (list.empty())
-    out << "nothing is up for a retest\n";
-  else
-    fmt::print(out, "{} up for a retest\n", list.size());
+  out << SurveyText(survey, target, options.cases);
   fmt::print(out, "today: {}\n",
              today.empty() ? "no conditions are known; name them with --now FIELD=VALUE"
                            : fmt::format("{}", fmt::join(today, "; ")));

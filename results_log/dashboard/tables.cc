@@ -112,7 +112,7 @@ std::vector<const Entry*> StandingRejections(const DashboardInput& input) {
   const std::set<std::string> replaced = ReplacedKeys(input.entries);
   std::vector<const Entry*> standing;
   for (const Entry& entry : input.entries)
-    if (IsRejection(entry.kind) && !replaced.contains(entry.key)) standing.push_back(&entry);
+    if (IsRejection(entry) && !replaced.contains(entry.key)) standing.push_back(&entry);
   return standing;
 }
 

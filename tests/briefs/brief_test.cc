@@ -157,6 +157,16 @@ TEST(Brief, ALossThatALaterWinOverturnedIsNoRejection) {
   EXPECT_THAT(SectionOf(CompileBrief(input), "Up for a retest"), Not(HasSubstr("[e3]")));
 }
 
+TEST(Brief, WhatMainKeepsAlthoughItWasNotFasterIsNoRejection) {
+  BriefInput input = Example();
+  input.entries[2].landed = true;
+  const std::string brief = CompileBrief(input);
+  EXPECT_THAT(SectionOf(brief, "Rejected"), Not(HasSubstr("[e3]")));
+  EXPECT_THAT(SectionOf(brief, "What holds"), HasSubstr("[e3] panel width (panel 1 -> 8): loss"));
+  input.now["compiler"] = "gcc 14";
+  EXPECT_THAT(SectionOf(CompileBrief(input), "Up for a retest"), Not(HasSubstr("[e3]")));
+}
+
 TEST(Brief, MediansThatContradictThePairsAreSaidToBeMedians) {
   BriefInput input = Example();
   input.entries[2].cases[0].before_us = 112;  // after 110, yet slower in pairs: the machine drifted

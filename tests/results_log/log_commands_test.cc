@@ -80,9 +80,13 @@ TEST_F(LogCommandsTest, RetestNamesTheFieldAndWhatTheEntrySaid) {
   EXPECT_THAT(list, HasSubstr("changed: driver: 1 -> 2"));
   EXPECT_THAT(list, HasSubstr("it said: it said"));
   EXPECT_THAT(list, Not(HasSubstr("clock: ")));
-  EXPECT_THAT(list, HasSubstr("1 up for a retest\ntoday: clock = pinned; driver = 2"));
+  EXPECT_THAT(list, HasSubstr("1 up for a retest; looked at 1 rejection or undecided result of "
+                              "eigh, n32\ntoday: driver = 2"));
   EXPECT_THAT(Log({"retest", "--case", "n176", "--now", "driver=2"}),
-              HasSubstr("nothing is up for a retest"));
+              HasSubstr("nothing is up for a retest: no entry of eigh, n176 is a rejection"));
+  EXPECT_THAT(Log({"retest", "--now", "driver=1"}),
+              HasSubstr("looked at 1 rejection or undecided result of eigh: 1 whose conditions are "
+                        "not known to have changed"));
 }
 
 TEST_F(LogCommandsTest, ASupersedingEntryTakesTheOldOnesPlace) {

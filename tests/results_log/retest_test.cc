@@ -77,6 +77,41 @@ TEST(Retest, AnEntryThatNamesOneConditionLeavesTheOthersAsTheyWere) {
   EXPECT_EQ(now.at("driver"), "1");
 }
 
+TEST(Retest, APersonsRemarkIsNotTodayButTheirMeasurementIs) {
+  Entry remark = Rejected("a", "gcc 12", 1);
+  remark.author = "user:ada";
+  for (CaseResult& result : remark.cases) result.after_us.reset();
+  EXPECT_TRUE(ConditionsFromLog({remark}, {}, {}).empty());
+  remark.cases[0].after_us = 12;
+  EXPECT_EQ(ConditionsFromLog({remark}, {}, {}).at("compiler"), "gcc 12");
+}
+
+TEST(Retest, TheSurveyCountsWhatBecameOfEveryRejection) {
+  Entry kept = Rejected("kept", "gcc 12", 1), bare = Rejected("bare", "gcc 12", 2);
+  kept.landed = true;
+  kept.mechanism = "kept";
+  bare.mechanism = "bare";
+  bare.conditions.clear();
+  Entry holds = Rejected("holds", "gcc 13", 3), better = Rejected("better", "gcc 13", 4);
+  holds.mechanism = "holds";
+  better.mechanism = "better";
+  better.supersedes = "old";
+  Entry old = Rejected("old", "gcc 12", 2), lost = Rejected("lost", "gcc 13", 5);
+  lost.mechanism = "won";
+  Entry won = Rejected("won", "gcc 13", 6);
+  won.mechanism = "won";
+  won.kind = EntryKind::kWin;
+  const RetestSurvey survey =
+      SurveyRetests({kept, bare, old, holds, better, lost, won, Rejected("up", "gcc 12", 7)}, {},
+                    {{"compiler", "gcc 13"}});
+  EXPECT_EQ(survey.without_conditions, 1);
+  EXPECT_EQ(survey.holding, 2) << "holds and better";
+  EXPECT_EQ(survey.replaced, 1) << "old";
+  EXPECT_EQ(survey.settled, 1) << "lost, won since";
+  ASSERT_EQ(survey.retests.size(), 1u);
+  EXPECT_EQ(survey.retests[0].entry.key, "up");
+}
+
 TEST(Retest, AChangeOfTheDecisionRulesOpensWhatTheOldOnesRejected) {
   Entry old = Rejected("a", "gcc 12", 1);
   old.conditions["judge_protocol"] = "1";
