@@ -145,8 +145,8 @@ void non_finite_neighbour(int n, int64_t batch, std::vector<float> a, const Resu
   expect(good, "n " + std::to_string(n) + ": NaN and Inf stay in their matrices");
 }
 
-// A batch larger than the blocks that are resident at once: a block takes several matrices, and none
-// of them may see what the one before it left on chip. About a third of the batch is replaced by
+// A batch larger than the blocks that are resident at once: a block takes several matrices, and
+// none of them may see what the one before it left on chip. About a third of the batch is replaced by
 // matrices of every unfriendly kind; the others must keep their bits, also with values alone.
 void more_than_resident(int n, int64_t batch, std::mt19937& random) {
   const size_t square = static_cast<size_t>(n) * n;
