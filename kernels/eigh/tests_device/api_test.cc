@@ -370,7 +370,7 @@ int main(int count, char** words) {
   for (const int n : orders) all_of(n, random);
   if (!chosen) {
     mixed_sizes(random);
-    for (const int n : {400, 512, 1024, 1100}) block_matrices(n);
+    for (const int n : {400, 512, 1024, 1100, 1300}) block_matrices(n);
     for (const int n : {100, 256, 384, 400, 512}) more_than_resident(n, 300, random);
     more_than_resident(1100, 20, random);
   }
