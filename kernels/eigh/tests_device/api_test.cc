@@ -145,8 +145,8 @@ void non_finite_neighbour(int n, int64_t batch, std::vector<float> a, const Resu
   expect(good, "n " + std::to_string(n) + ": NaN and Inf stay in their matrices");
 }
 
-// A batch larger than the blocks that are resident at once: a block takes several matrices, and none
-// of them may see what the one before it left on chip. About a third of the batch is replaced by
+// A batch larger than the blocks that are resident at once: a block takes several matrices, and
+// none of them may see what the one before it left on chip. About a third of the batch is replaced by
 // matrices of every unfriendly kind; the others must keep their bits, also with values alone.
 void more_than_resident(int n, int64_t batch, std::mt19937& random) {
   const size_t square = static_cast<size_t>(n) * n;
@@ -370,7 +370,7 @@ int main(int count, char** words) {
   for (const int n : orders) all_of(n, random);
   if (!chosen) {
     mixed_sizes(random);
-    for (const int n : {400, 512, 1024, 1100}) block_matrices(n);
+    for (const int n : {400, 512, 1024, 1100, 1300}) block_matrices(n);
     for (const int n : {100, 256, 384, 400, 512}) more_than_resident(n, 300, random);
     more_than_resident(1100, 20, random);
   }
