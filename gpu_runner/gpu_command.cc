@@ -15,7 +15,7 @@
 namespace crucible {
 namespace {
 
-constexpr char kHelp[] = R"(usage: crucible gpu COMMAND
+constexpr char kGpuHelp[] = R"(usage: crucible gpu COMMAND
 
   run [OPTIONS] -- CMD   run CMD when its turn comes (the same as gpu_run; see its --help)
   status [--json]        each device: who holds it, who waits
@@ -102,7 +102,7 @@ Result<> Dispatch(const std::vector<std::string>& words) {
 int GpuCommand(const std::vector<std::string>& words) {
   if (!words.empty() && words[0] == "run") return Run({words.begin() + 1, words.end()});
   if (words.empty() || words[0] == "--help" || words[0] == "-h") {
-    std::fputs(kHelp, words.empty() ? stderr : stdout);
+    std::fputs(kGpuHelp, words.empty() ? stderr : stdout);
     return words.empty() ? 2 : 0;
   }
   const Result<> done = Dispatch(words);
