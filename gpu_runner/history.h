@@ -45,7 +45,7 @@ class History {
   // Inserts the row, or replaces the one of that id.
   Result<> Put(const JobRow& row);
   // Completes as 'lost' the row of a dead runner, inserting it when the runner died before it
-  // could.
+  // could. Its end nobody saw: `now_ms` is when that was noticed, and no measure of device time.
   Result<> PutLost(const HolderRecord& dead, std::int64_t now_ms);
   // Completes as 'lost' every open row whose runner is dead. Returns how many.
   Result<int> SweepLost(std::int64_t now_ms);
