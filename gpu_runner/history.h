@@ -33,6 +33,8 @@ JobRow RowOf(const HolderRecord& record);
 
 // log.sqlite of the repository around `directory`, else of the user's own state folder.
 std::filesystem::path HistoryFile(const std::filesystem::path& directory);
+// The same for the current folder, which may have been removed: then the user's own.
+std::filesystem::path HistoryFileHere();
 
 class History {
  public:
