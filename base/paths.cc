@@ -38,6 +38,15 @@ const char* Environment(const char* name) {
 
 }  // namespace
 
+Result<fs::path> CurrentFolder() {
+  std::error_code error;
+  fs::path folder = fs::current_path(error);
+  if (error)
+    return Fail(ErrorKind::kNotFound, "find the current folder", "", error.message(),
+                "it was removed: go to another one (`cd`)");
+  return folder;
+}
+
 Result<fs::path> CommonGitDirectory(const fs::path& start) {
   std::error_code ignored;
   for (fs::path folder = fs::absolute(start, ignored).lexically_normal();;

@@ -11,6 +11,9 @@
 
 namespace crucible {
 
+// The folder the process works in; kNotFound where it was removed meanwhile.
+Result<std::filesystem::path> CurrentFolder();
+
 // The common git directory (".git" or a bare repository) that `start` lies in, by reading the
 // files git documents (gitdir:, commondir); kNotFound outside a repository.
 Result<std::filesystem::path> CommonGitDirectory(const std::filesystem::path& start);
