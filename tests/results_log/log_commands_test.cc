@@ -259,5 +259,28 @@ TEST_F(LogCommandsTest, AQuerySaysWhatItLeftOutAndIsAlwaysNewestFirst) {
   EXPECT_THAT(list, HasSubstr("\"id\": 1,")) << "all of them";
 }
 
+TEST_F(LogCommandsTest, TheShippedCampaignsBriefRejectsNothingThatMainShips) {
+  Log({"import", CRUCIBLE_SOURCE_DIR "/results_log/campaigns/eigh_h200.jsonl"});
+  const auto brief = [&](const std::string& name) {
+    std::ostringstream out, err;
+    EXPECT_EQ(BriefCommand({name, "--log", log_}, out, err), 0) << err.str();
+    return out.str();
+  };
+  const std::string n512 = brief("n512"), n352 = brief("n352");
+  for (const std::string& text : {n512, n352, brief("n2048")}) {
+    EXPECT_THAT(text, Not(HasSubstr("[no entry]")));
+    EXPECT_THAT(text, HasSubstr("yardstick, not a bound: 10/3 n^3 flops"));
+  }
+  const auto rejected = [](const std::string& text) {
+    const std::size_t begin = text.find("## Rejected");
+    return text.substr(begin, text.find("\n## ", begin) - begin);
+  };
+  EXPECT_THAT(rejected(n512), HasSubstr("REL64 2e-5 -> 1e-6"));
+  EXPECT_THAT(rejected(n512), Not(HasSubstr("a panel at a time")));
+  EXPECT_THAT(rejected(n352), HasSubstr("None."));
+  EXPECT_THAT(n352, HasSubstr("transposing butterfly for 32 dot products: null, main ships it"));
+  EXPECT_THAT(Log({"retest"}), HasSubstr("looked at 6 rejections or undecided results"));
+}
+
 }  // namespace
 }  // namespace crucible
