@@ -1,7 +1,10 @@
 #include "base/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdlib>
 #include <iostream>
+#include <optional>
 
 namespace crucible {
 namespace {
@@ -26,6 +29,13 @@ std::string Cause(const CLI::App& app, const std::vector<std::string>& words,
   return error.what();
 }
 
+std::optional<double> NumberOf(const std::string& word) {
+  char* end = nullptr;
+  const double number = std::strtod(word.c_str(), &end);
+  if (word.empty() || *end != '\0' || !std::isfinite(number)) return std::nullopt;
+  return number;
+}
+
 }  // namespace
 
 bool ParseWords(CLI::App* app, const std::vector<std::string>& words, std::ostream& out,
@@ -48,6 +58,16 @@ bool ParseWords(CLI::App* app, const std::vector<std::string>& words, std::ostre
     *exit_code = 2;
     return false;
   }
+}
+
+std::string NumberAboveZero(const std::string& word) {
+  const auto number = NumberOf(word);
+  return number && *number > 0 ? "" : word + " is not a number above 0";
+}
+
+std::string NumberFromZero(const std::string& word) {
+  const auto number = NumberOf(word);
+  return number && *number >= 0 ? "" : word + " is not a number from 0 on";
 }
 
 bool ParseWords(CLI::App* app, int argc, char** argv, int* exit_code) {

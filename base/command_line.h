@@ -23,4 +23,9 @@ bool ParseWords(CLI::App* app, const std::vector<std::string>& words, std::ostre
 // The same for main().
 bool ParseWords(CLI::App* app, int argc, char** argv, int* exit_code);
 
+// Checks for options that take a number: "" or what to write instead (the library's own texts print
+// the whole range of the type).
+std::string NumberAboveZero(const std::string& word);
+std::string NumberFromZero(const std::string& word);
+
 }  // namespace crucible

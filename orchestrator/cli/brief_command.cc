@@ -58,7 +58,7 @@ Result<std::string> Compile(const Options& options) {
   CRUCIBLE_ASSIGN(const std::filesystem::path file, LogFile(options.log));
   CRUCIBLE_ASSIGN(Store store, Store::OpenReadOnly(file));
   BriefInput input;
-  CRUCIBLE_ASSIGN(input.target, OnlyTarget(&store, options.target));
+  CRUCIBLE_ASSIGN(input.target, OnlyTarget(&store, options.target, options.cases));
   input.cases = options.cases;
   input.token_budget = options.budget;
   EntryFilter filter;
@@ -84,7 +84,7 @@ int BriefCommand(const std::vector<std::string>& words, std::ostream& out, std::
   app.add_option("CASE", options.cases, "the cases (default: all of the target)");
   app.add_option("--target", options.target, "the target (default: the log's only one)");
   app.add_option("--budget", options.budget, "at most so many tokens, about 4 characters each")
-      ->check(CLI::PositiveNumber);
+      ->check(NumberAboveZero);
   app.add_option("--now", options.now, "FIELD=VALUE that holds today; repeatable");
   app.add_option("--log", options.log, "the log's file (default: the repository's)");
   app.add_flag("--json", options.as_json, "print {\"brief\": …}");

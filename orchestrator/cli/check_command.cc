@@ -120,7 +120,7 @@ std::string TargetOr(const std::string& given) {
   if (!given.empty()) return given;
   if (const auto log = LogFile(""))
     if (auto store = Store::OpenReadOnly(*log))
-      if (const auto only = OnlyTarget(&*store, ""); only && !only->empty())
+      if (const auto only = OnlyTarget(&*store, "", {}); only && !only->empty())
         if (FindTargetFile(*only)) return *only;
   return "eigh_cpu";
 }

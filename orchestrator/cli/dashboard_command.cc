@@ -26,6 +26,7 @@ struct Options {
 
 Result<std::string> Page(const std::filesystem::path& log, const std::string& target) {
   CRUCIBLE_ASSIGN(Store store, Store::OpenReadOnly(log));
+  if (!target.empty()) CRUCIBLE_TRY(OnlyTarget(&store, target, {}));
   CRUCIBLE_ASSIGN(const DashboardInput input, LoadDashboard(&store, target));
   return RenderDashboard(input);
 }

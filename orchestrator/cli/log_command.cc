@@ -35,14 +35,16 @@ void Declare(CLI::App* app, LogOptions* o, std::vector<std::pair<CLI::App*, LogA
   sub->add_option("--summary", o->entry.summary, "what happened, with the numbers");
   sub->add_option("--reason", o->entry.reason,
                   "why it was decided so; a floor: what it is computed from");
-  sub->add_option("--before", o->before_us, "time before, microseconds")
-      ->check(CLI::PositiveNumber);
-  sub->add_option("--after", o->after_us, "time after, microseconds")->check(CLI::PositiveNumber);
+  sub->add_option("--before", o->before_us, "time before, microseconds")->check(NumberAboveZero);
+  sub->add_option("--after", o->after_us, "time after, microseconds; a floor's time")
+      ->check(NumberAboveZero);
   sub->add_option("--condition", o->conditions, "FIELD=VALUE it was measured under; repeatable");
   sub->add_option("--evidence", o->evidence,
-                  "KIND=REF: commit, job, report, profile, file, url; repeatable");
+                  "KIND=REF: commit, base_commit, merge_commit, job, url, or a file that is there: "
+                  "report, profile, file; repeatable");
   sub->add_option("--supersedes", o->entry.supersedes, "the entry that this one replaces");
   sub->add_option("--author", o->entry.author, "who says so (default: user:NAME)");
+  sub->add_flag("--landed", o->entry.landed, "its commit is on main");
   sub->add_flag("--conflated", o->entry.conflated, "it changed several things at once");
 
   sub = add("show", "show one entry whole", ShowOfLog);
@@ -56,8 +58,8 @@ void Declare(CLI::App* app, LogOptions* o, std::vector<std::pair<CLI::App*, LogA
   sub->add_option("--campaign", o->campaign, "of this campaign");
   sub->add_option("--author", o->author, "of this author");
   sub->add_option("--text", o->text, "a word of mechanism, hypothesis, summary or reason");
-  sub->add_option("--limit", o->limit, "at most so many; 0: all, oldest first")
-      ->check(CLI::NonNegativeNumber);
+  sub->add_option("--limit", o->limit, "at most so many (default: 20, with --json all; 0: all)")
+      ->check(NumberFromZero);
   sub->add_flag("--superseded", o->superseded, "also those that another entry replaced");
 
   sub = add("export", "write the log as JSON Lines", ExportLog);
@@ -92,7 +94,7 @@ int LogCommand(const std::vector<std::string>& words, std::ostream& out, std::os
   if (!ParseWords(&app, words, out, err, &code)) return code;
   for (const auto& [sub, action] : actions) {
     if (!sub->parsed()) continue;
-    const Result<int> done = action(options, out);
+    const Result<int> done = action(options, out, err);
     return done ? *done : Report(done.error(), err);
   }
   return 2;

@@ -30,7 +30,9 @@ Result<std::vector<std::pair<std::string, std::string>>> NamedValues(
 // The log named by --log, or the repository's.
 Result<std::filesystem::path> LogFile(const std::string& given);
 
-// The only target of the log's entries when `given` is empty; kUsage where there are several.
-Result<std::string> OnlyTarget(Store* store, const std::string& given);
+// `given`, where the log has anything of it or is empty; without one the only target of the log
+// that has all of `cases`. Else kUsage.
+Result<std::string> OnlyTarget(Store* store, const std::string& given,
+                               const std::vector<std::string>& cases);
 
 }  // namespace crucible

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/json.h"
@@ -34,16 +36,34 @@ Result<std::vector<std::pair<std::string, std::string>>> NamedValues(const std::
   return values;
 }
 
-Result<std::string> OnlyTarget(Store* store, const std::string& given) {
-  if (!given.empty()) return given;
+Result<std::string> OnlyTarget(Store* store, const std::string& given, const Texts& cases) {
   CRUCIBLE_ASSIGN(const auto entries, store->QueryEntries({}));
-  std::set<std::string> targets;
+  CRUCIBLE_ASSIGN(const auto points, store->Points(""));
+  std::map<std::string, std::set<std::string>> targets;  // and their cases
   for (const Entry& entry : entries)
-    if (!entry.target.empty()) targets.insert(entry.target);
-  if (targets.size() > 1)
-    return Fail(ErrorKind::kUsage, "choose target", "",
-                fmt::format("the log has {}", fmt::join(targets, ", ")), "name one with --target");
-  return targets.empty() ? std::string() : *targets.begin();
+    if (!entry.target.empty())
+      for (auto& of = targets[entry.target]; const CaseResult& result : entry.cases)
+        of.insert(result.name);
+  for (const Point& point : points) targets[point.target].insert(point.case_name);
+  Texts names;
+  for (const auto& [name, known] : targets) names.push_back(name);
+  if (!given.empty()) {
+    if (targets.empty() || targets.contains(given)) return given;
+    return Fail(ErrorKind::kUsage, "choose target", given, "the log has nothing of it",
+                fmt::format("it has {}", fmt::join(names, ", ")));
+  }
+  // A slip in one entry's target must not hide the target that has the cases.
+  if (targets.size() > 1 && !cases.empty())
+    std::erase_if(names, [&](const std::string& name) {
+      return !std::all_of(cases.begin(), cases.end(),
+                          [&](const std::string& item) { return targets.at(name).contains(item); });
+    });
+  if (names.size() == 1) return names.front();
+  if (targets.empty()) return std::string();
+  if (names.empty())
+    for (const auto& [name, known] : targets) names.push_back(name);
+  return Fail(ErrorKind::kUsage, "choose target", "",
+              fmt::format("the log has {}", fmt::join(names, ", ")), "name one with --target");
 }
 
 Result<Conditions> ConditionsToday(Store* store, const std::string& target, const Texts& cases,

@@ -18,21 +18,21 @@ struct LogOptions {
   Entry entry;
   std::optional<double> before_us, after_us;
   std::vector<std::string> cases, kinds, conditions, evidence, files, now, parts;
-  int limit = 20;
+  std::optional<int> limit;  // of query; 0: all
   bool as_json = false, superseded = false, events = false;
 };
 
-// Each prints its results on `out` and returns the exit code.
-using LogAction = Result<int> (*)(const LogOptions& options, std::ostream& out);
+// Each prints its results on `out`, remarks on `err`, and returns the exit code.
+using LogAction = Result<int> (*)(const LogOptions& options, std::ostream& out, std::ostream& err);
 
-Result<int> AddToLog(const LogOptions& options, std::ostream& out);
-Result<int> ImportToLog(const LogOptions& options, std::ostream& out);
-Result<int> SplitInLog(const LogOptions& options, std::ostream& out);
+Result<int> AddToLog(const LogOptions& options, std::ostream& out, std::ostream& err);
+Result<int> ImportToLog(const LogOptions& options, std::ostream& out, std::ostream& err);
+Result<int> SplitInLog(const LogOptions& options, std::ostream& out, std::ostream& err);
 
-Result<int> ShowOfLog(const LogOptions& options, std::ostream& out);
-Result<int> QueryLog(const LogOptions& options, std::ostream& out);
-Result<int> ExportLog(const LogOptions& options, std::ostream& out);
-Result<int> RetestsOfLog(const LogOptions& options, std::ostream& out);
-Result<int> RecordsOfLog(const LogOptions& options, std::ostream& out);
+Result<int> ShowOfLog(const LogOptions& options, std::ostream& out, std::ostream& err);
+Result<int> QueryLog(const LogOptions& options, std::ostream& out, std::ostream& err);
+Result<int> ExportLog(const LogOptions& options, std::ostream& out, std::ostream& err);
+Result<int> RetestsOfLog(const LogOptions& options, std::ostream& out, std::ostream& err);
+Result<int> RecordsOfLog(const LogOptions& options, std::ostream& out, std::ostream& err);
 
 }  // namespace crucible

@@ -3,6 +3,7 @@
 #include <fmt/ostream.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <ostream>
 
 #include "base/json.h"
@@ -20,6 +21,8 @@ namespace {
 
 using nlohmann::json;
 using Texts = std::vector<std::string>;
+
+constexpr int kUsualRows = 20;
 
 Result<Store> Reading(const LogOptions& options) {
   CRUCIBLE_ASSIGN(const std::filesystem::path file, LogFile(options.log));
@@ -65,7 +68,7 @@ std::string SurveyText(const RetestSurvey& survey, const std::string& target, co
 
 }  // namespace
 
-Result<int> ShowOfLog(const LogOptions& options, std::ostream& out) {
+Result<int> ShowOfLog(const LogOptions& options, std::ostream& out, std::ostream&) {
   CRUCIBLE_ASSIGN(Store store, Reading(options));
   CRUCIBLE_ASSIGN(const Entry entry, store.FindEntry(options.id));
   CRUCIBLE_ASSIGN(const std::string replaced_by, ReplacedBy(&store, entry));
@@ -78,7 +81,7 @@ Result<int> ShowOfLog(const LogOptions& options, std::ostream& out) {
   return 0;
 }
 
-Result<int> QueryLog(const LogOptions& options, std::ostream& out) {
+Result<int> QueryLog(const LogOptions& options, std::ostream& out, std::ostream& err) {
   EntryFilter filter;
   filter.cases = options.cases;
   for (const std::string& name : options.kinds) {
@@ -95,9 +98,13 @@ Result<int> QueryLog(const LogOptions& options, std::ostream& out) {
   filter.author = options.author;
   filter.text = options.text;
   filter.superseded = options.superseded;
-  filter.limit = options.limit;
   CRUCIBLE_ASSIGN(Store store, Reading(options));
-  CRUCIBLE_ASSIGN(const auto entries, store.QueryEntries(filter));
+  CRUCIBLE_ASSIGN(auto entries, store.QueryEntries(filter));
+  std::reverse(entries.begin(), entries.end());  // newest first, however many
+  const auto limit =
+      static_cast<std::size_t>(options.limit.value_or(options.as_json ? 0 : kUsualRows));
+  const std::size_t cut = limit > 0 && entries.size() > limit ? entries.size() - limit : 0;
+  entries.resize(entries.size() - cut);
   json list = json::array();
   for (const Entry& entry : entries) {
     if (options.as_json)
@@ -109,10 +116,11 @@ Result<int> QueryLog(const LogOptions& options, std::ostream& out) {
     out << Dump(list) << "\n";
   else if (entries.empty())
     out << "no entry matches\n";
+  if (cut > 0) fmt::print(err, "({} more: --limit 0)\n", cut);
   return 0;
 }
 
-Result<int> ExportLog(const LogOptions& options, std::ostream& out) {
+Result<int> ExportLog(const LogOptions& options, std::ostream& out, std::ostream&) {
   CRUCIBLE_ASSIGN(Store store, Reading(options));
   CRUCIBLE_ASSIGN(const std::string text, ExportLines(&store, {.events = options.events}));
   if (options.file.empty() || options.file == "-")
@@ -122,9 +130,9 @@ Result<int> ExportLog(const LogOptions& options, std::ostream& out) {
   return 0;
 }
 
-Result<int> RetestsOfLog(const LogOptions& options, std::ostream& out) {
+Result<int> RetestsOfLog(const LogOptions& options, std::ostream& out, std::ostream&) {
   CRUCIBLE_ASSIGN(Store store, Reading(options));
-  CRUCIBLE_ASSIGN(const std::string target, OnlyTarget(&store, options.target));
+  CRUCIBLE_ASSIGN(const std::string target, OnlyTarget(&store, options.target, options.cases));
   CRUCIBLE_ASSIGN(const Conditions now,
                   ConditionsToday(&store, target, options.cases, options.now));
   EntryFilter filter;
@@ -156,8 +164,9 @@ Result<int> RetestsOfLog(const LogOptions& options, std::ostream& out) {
   return 0;
 }
 
-Result<int> RecordsOfLog(const LogOptions& options, std::ostream& out) {
+Result<int> RecordsOfLog(const LogOptions& options, std::ostream& out, std::ostream&) {
   CRUCIBLE_ASSIGN(Store store, Reading(options));
+  if (!options.target.empty()) CRUCIBLE_TRY(OnlyTarget(&store, options.target, {}));
   CRUCIBLE_ASSIGN(const auto points, store.Points(options.target));
   EntryFilter measurements;
   measurements.target = options.target;

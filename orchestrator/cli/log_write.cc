@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "orchestrator/cli/command.h"
+#include "orchestrator/cli/log_checks.h"
 #include "orchestrator/cli/log_command.h"
 #include "orchestrator/cli/log_options.h"
 #include "orchestrator/cli/log_text.h"
@@ -46,9 +47,7 @@ Result<Entry> PartFrom(const std::string& text, const std::string& author) {
   return part;
 }
 
-}  // namespace
-
-Result<int> AddToLog(const LogOptions& options, std::ostream& out) {
+Result<Entry> EntryFrom(const LogOptions& options) {
   Entry entry = options.entry;
   const auto kind = EntryKindFromText(options.kind);
   if (!kind)
@@ -66,35 +65,55 @@ Result<int> AddToLog(const LogOptions& options, std::ostream& out) {
     result.name = name;
     result.before_us = options.before_us;
     result.after_us = options.after_us;
-    if (result.before_us && result.after_us && *result.before_us > 0)
-      result.ratio = *result.after_us / *result.before_us;
+    if (result.before_us && result.after_us) result.ratio = *result.after_us / *result.before_us;
     entry.cases.push_back(std::move(result));
   }
   CRUCIBLE_ASSIGN(const auto conditions, NamedValues("--condition", options.conditions));
   for (const auto& [name, value] : conditions) entry.conditions[name] = value;
   CRUCIBLE_ASSIGN(const auto evidence, NamedValues("--evidence", options.evidence));
   for (const auto& [name, ref] : evidence) entry.evidence.push_back({name, ref, ""});
-  if (entry.summary.empty() && entry.mechanism.empty())
+  if (entry.kind == EntryKind::kFloor && entry.mechanism.empty()) entry.mechanism = "floor";
+  if (entry.kind == EntryKind::kFloor && entry.summary.empty() && options.after_us)
+    entry.summary = fmt::format("{} cannot be faster than {}", options.cases.front(),
+                                FormatMicroseconds(*options.after_us));
+  const bool silent = entry.kind == EntryKind::kFloor
+                          ? entry.summary.empty() && entry.reason.empty()
+                          : entry.summary.empty() && entry.mechanism.empty();
+  if (silent)
     return Fail(ErrorKind::kUsage, "add entry", "", "it says nothing",
-                "give --summary or --mechanism");
+                entry.kind == EntryKind::kFloor ? "give --case with --after, --summary or --reason"
+                                                : "give --summary or --mechanism");
+  CRUCIBLE_TRY(CheckTimes(entry));
+  return entry;
+}
+
+}  // namespace
+
+Result<int> AddToLog(const LogOptions& options, std::ostream& out, std::ostream&) {
+  CRUCIBLE_ASSIGN(Entry entry, EntryFrom(options));
   CRUCIBLE_ASSIGN(const std::filesystem::path file, LogFileToWrite(options.log));
+  CRUCIBLE_TRY(SealEvidence(file.parent_path(), &entry));
   CRUCIBLE_ASSIGN(Store store, Store::Open(file));
   if (!entry.supersedes.empty()) {
     CRUCIBLE_ASSIGN(const Entry old, store.FindEntry(entry.supersedes));
     entry.supersedes = old.key;
     if (entry.target.empty()) entry.target = old.target;
   }
-  CRUCIBLE_ASSIGN(const std::int64_t id, store.AddEntry(entry));
-  CRUCIBLE_ASSIGN(const Entry added, store.FindEntry(fmt::format("e{}", id)));
-  // A computed floor stands beside the records; one that is merely asserted does not.
-  if (entry.kind == EntryKind::kFloor && options.after_us && !IsAssertedFloor(entry))
-    CRUCIBLE_TRY(
-        store.AddPoints({{entry.target, options.cases.front(), "floor", entry.reason, entry.time_ms,
-                          *options.after_us, std::nullopt, std::nullopt, false, added.key, "{}"}}));
+  CRUCIBLE_TRY(CheckNames(&store, entry, options.log.empty()));
+  Entry added;
+  CRUCIBLE_TRY(store.InTransaction([&]() -> Result<> {
+    CRUCIBLE_ASSIGN(const std::int64_t id, store.AddEntry(entry));
+    CRUCIBLE_ASSIGN(added, store.FindEntry(fmt::format("e{}", id)));
+    // A computed floor stands beside the records; one that is merely asserted does not.
+    if (entry.kind != EntryKind::kFloor || !options.after_us || IsAssertedFloor(entry)) return {};
+    return store.AddPoints(
+        {{entry.target, options.cases.front(), "floor", entry.reason, entry.time_ms,
+          *options.after_us, std::nullopt, std::nullopt, false, added.key, "{}"}});
+  }));
   if (options.as_json)
     out << Dump(WithId(added)) << "\n";
   else
-    fmt::print(out, "added e{} ({}){}\n", id, added.key,
+    fmt::print(out, "added e{} ({}){}\n", added.id, added.key,
                IsAssertedFloor(entry)
                    ? "; it names no limit that it was computed from (--reason with the numbers, or "
                      "--evidence): the brief lists it as asserted"
@@ -102,7 +121,7 @@ Result<int> AddToLog(const LogOptions& options, std::ostream& out) {
   return 0;
 }
 
-Result<int> ImportToLog(const LogOptions& options, std::ostream& out) {
+Result<int> ImportToLog(const LogOptions& options, std::ostream& out, std::ostream&) {
   std::vector<std::string> texts;
   for (const std::string& file : options.files) {
     CRUCIBLE_ASSIGN(std::string text, ReadFile(file));
@@ -140,7 +159,7 @@ Result<int> ImportToLog(const LogOptions& options, std::ostream& out) {
   return 0;
 }
 
-Result<int> SplitInLog(const LogOptions& options, std::ostream& out) {
+Result<int> SplitInLog(const LogOptions& options, std::ostream& out, std::ostream&) {
   const std::string author = options.entry.author.empty() ? UserAuthor() : options.entry.author;
   std::vector<Entry> parts;
   for (const std::string& text : options.parts) {

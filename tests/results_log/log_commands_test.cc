@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "base/files.h"
@@ -164,6 +165,121 @@ TEST_F(LogCommandsTest, AFloorWithoutALimitIsListedInTheBriefAsAsserted) {
   EXPECT_THAT(asserted, HasSubstr("than 7 us"));
   EXPECT_THAT(asserted, Not(HasSubstr("9 us")));
   EXPECT_THAT(brief, HasSubstr("floor 9.8 us (2.18 Mflop at 222 Gflop/s)"));
+}
+
+TEST_F(LogCommandsTest, NonsenseIsRefusedAndNothingIsAdded) {
+  const auto refused = [&](std::vector<std::string> words, const std::string& why, int code = 2) {
+    words.insert(words.begin(), {"add", "--target", "eigh", "--case", "n32", "--mechanism", "m"});
+    EXPECT_THAT(Log(words, code), HasSubstr(why));
+  };
+  refused({"--kind", "win", "--before", "10", "--after", "11"}, "a win that went from 10 us to 11");
+  refused({"--kind", "loss", "--before", "11", "--after", "10"}, "a loss that went from 11 us");
+  refused({"--kind", "loss", "--evidence", "foo=bar"}, "--evidence foo=bar: there is no such kind");
+  refused({"--kind", "loss", "--evidence", "report=gone.json"}, "there is no such file", 1);
+  refused({"--kind", "loss", "--before", "-3"}, "-3 is not a number above 0");
+  AddLoss("panels");
+  EXPECT_THAT(Log({"add", "--kind", "note", "--summary", "x", "--target", "nope"}, 2),
+              HasSubstr("neither the log nor this repository has a target nope; they have eigh"));
+  EXPECT_THAT(
+      Log({"add", "--kind", "note", "--summary", "x", "--target", "eigh", "--case", "n33"}, 2),
+      HasSubstr("target eigh has no case n33; it has n32"));
+  EXPECT_THAT(Log({"query", "--limit", "-1"}, 2), HasSubstr("-1 is not a number from 0 on"));
+  EXPECT_THAT(Log({"query"}), Not(HasSubstr("e2 ")));
+}
+
+TEST_F(LogCommandsTest, AFileThatIsEvidenceIsHashed) {
+  const std::string file = (root_ / "report.json").string();
+  ASSERT_TRUE(WriteFileAtomically(file, "abc"));
+  Log({"add", "--kind", "note", "--summary", "x", "--evidence", "report=" + file, "--evidence",
+       "report=report.json", "--evidence", "commit=abc"});
+  const std::string text = Log({"show", "e1"});
+  const std::string hash = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+  EXPECT_THAT(text, HasSubstr("report " + file + " " + hash));
+  EXPECT_THAT(text, HasSubstr("report report.json " + hash)) << "beside the log";
+}
+
+TEST_F(LogCommandsTest, AFloorWithAReasonAloneSaysEnough) {
+  Log({"add", "--kind", "floor", "--target", "eigh", "--case", "n32", "--after", "9", "--reason",
+       "2 Mflop at 222 Gflop/s"});
+  EXPECT_THAT(Log({"show", "e1"}), HasSubstr("n32 cannot be faster than 9 us"));
+  EXPECT_THAT(Log({"add", "--kind", "floor", "--target", "eigh"}, 2), HasSubstr("says nothing"));
+}
+
+TEST_F(LogCommandsTest, TheTargetThatHasTheCasesIsMeant) {
+  {
+    auto store = Store::Open(log_);
+    ASSERT_TRUE(store.has_value());
+    for (const char* name : {"eigh", "nope"}) {
+      Entry entry;
+      entry.target = name;
+      entry.summary = std::string("of ") + name;
+      if (entry.target == "eigh") entry.cases.push_back({.name = "n32"});
+      ASSERT_TRUE(store->AddEntry(entry));
+    }
+  }
+  std::ostringstream out, err;
+  EXPECT_EQ(BriefCommand({"n32", "--log", log_}, out, err), 0) << err.str();
+  EXPECT_EQ(BriefCommand({"--log", log_}, out, err), 2) << "of all cases, either could be meant";
+  EXPECT_THAT(err.str(), HasSubstr("the log has eigh, nope; name one with --target"));
+  for (const char* command : {"records", "retest"})
+    EXPECT_THAT(Log({command, "--target", "gone"}, 2),
+                HasSubstr("choose target gone: the log has nothing of it; it has eigh, nope"));
+  EXPECT_EQ(BriefCommand({"--log", log_, "--target", "gone"}, out, err), 2);
+  EXPECT_EQ(DashboardCommand({"--log", log_, "--target", "gone", "--out", "-"}, out, err), 2);
+}
+
+TEST_F(LogCommandsTest, AQuerySaysWhatItLeftOutAndIsAlwaysNewestFirst) {
+  {
+    auto store = Store::Open(log_);
+    ASSERT_TRUE(store.has_value());
+    for (int i = 1; i <= 22; ++i) {
+      Entry entry;
+      entry.time_ms = i;
+      ASSERT_TRUE(store->AddEntry(entry));
+    }
+  }
+  const auto query = [&](std::vector<std::string> words, std::string* remark) {
+    words.insert(words.begin(), {"query", "--log", log_});
+    std::ostringstream out, err;
+    EXPECT_EQ(LogCommand(words, out, err), 0);
+    *remark = err.str();
+    return out.str();
+  };
+  std::string remark;
+  std::string list = query({}, &remark);
+  EXPECT_EQ(remark, "(2 more: --limit 0)\n");
+  EXPECT_EQ(std::count(list.begin(), list.end(), '\n'), 20);
+  EXPECT_TRUE(list.starts_with("e22 ")) << list;
+  list = query({"--limit", "0"}, &remark);
+  EXPECT_EQ(remark, "");
+  EXPECT_TRUE(list.starts_with("e22 ")) << list;
+  EXPECT_THAT(list, HasSubstr("\ne1 "));
+  list = query({"--json"}, &remark);
+  EXPECT_EQ(remark, "");
+  EXPECT_THAT(list, HasSubstr("\"id\": 1,")) << "all of them";
+}
+
+TEST_F(LogCommandsTest, TheShippedCampaignsBriefRejectsNothingThatMainShips) {
+  Log({"import", CRUCIBLE_SOURCE_DIR "/results_log/campaigns/eigh_h200.jsonl"});
+  const auto brief = [&](const std::string& name) {
+    std::ostringstream out, err;
+    EXPECT_EQ(BriefCommand({name, "--log", log_}, out, err), 0) << err.str();
+    return out.str();
+  };
+  const std::string n512 = brief("n512"), n352 = brief("n352");
+  for (const std::string& text : {n512, n352, brief("n2048")}) {
+    EXPECT_THAT(text, Not(HasSubstr("[no entry]")));
+    EXPECT_THAT(text, HasSubstr("yardstick, not a bound: 10/3 n^3 flops"));
+  }
+  const auto rejected = [](const std::string& text) {
+    const std::size_t begin = text.find("## Rejected");
+    return text.substr(begin, text.find("\n## ", begin) - begin);
+  };
+  EXPECT_THAT(rejected(n512), HasSubstr("REL64 2e-5 -> 1e-6"));
+  EXPECT_THAT(rejected(n512), Not(HasSubstr("a panel at a time")));
+  EXPECT_THAT(rejected(n352), HasSubstr("None."));
+  EXPECT_THAT(n352, HasSubstr("transposing butterfly for 32 dot products: null, main ships it"));
+  EXPECT_THAT(Log({"retest"}), HasSubstr("looked at 6 rejections or undecided results"));
 }
 
 }  // namespace
