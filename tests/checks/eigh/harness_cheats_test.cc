@@ -41,6 +41,7 @@ constexpr Cheat kCheats[] = {
     {"writes_results", "check", "tried to write to descriptor 3"},
     {"opens_results", "check", "tried to open a file for writing"},
     {"starts_process", "check", "tried to start a process"},
+    {"signals_others", "check", "tried to send a signal to another process"},
     {"spreads_nan", "nan_inf", "beside a NaN or infinite matrix"},
     {"hides_nan", "nan_inf", "its info is 0"},
     {"leaks_threads", "prepare", "left threads behind"},
