@@ -143,8 +143,8 @@ std::optional<Decision> Comparison::AtClearGain(const ClearGain& clear, const Ev
     return std::nullopt;
   p_overall_ = std::min(p_overall_, clear.counts_as_p);
   return End(Verdict::kAccepted, evidence,
-             fmt::format("faster: {}, each of {} units by at least half of it", Interval(evidence),
-                         evidence.units.size()));
+             fmt::format("faster: {}, each of {} units by at least {:.0f} % of it",
+                         Interval(evidence), evidence.units.size(), 100 * clear.worst_share));
 }
 
 std::optional<Decision> Comparison::Add(const Round& round) {
