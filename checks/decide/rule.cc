@@ -62,7 +62,7 @@ Rule ConfirmRule(double minimum_effect) {
   return {.name = "confirm",
           .looks = {{15, 1.55e-4}, {25, 1.3e-4}, {41, 1.3e-4}},
           .futility = {{5, 0.35}, {10, 0.15}},
-          .clear = {ClearGain{.units = 5, .least = 0.25, .worst_share = 0.7, .counts_as_p = 1e-3},
+          .clear = {ClearGain{.units = 5, .least = 0.25, .worst_share = 0.8, .counts_as_p = 3.2e-4},
                     ClearGain{.units = 8, .worst_share = 0.6, .counts_as_p = 1e-4}},
           .minimum_effect = minimum_effect,
           .worth = minimum_effect,
@@ -143,8 +143,8 @@ std::optional<Decision> Comparison::AtClearGain(const ClearGain& clear, const Ev
     return std::nullopt;
   p_overall_ = std::min(p_overall_, clear.counts_as_p);
   return End(Verdict::kAccepted, evidence,
-             fmt::format("faster: {}, each of {} units by at least half of it", Interval(evidence),
-                         evidence.units.size()));
+             fmt::format("faster: {}, each of {} units by at least {:.0f} % of it",
+                         Interval(evidence), evidence.units.size(), 100 * clear.worst_share));
 }
 
 std::optional<Decision> Comparison::Add(const Round& round) {

@@ -12,7 +12,8 @@
 namespace crucible::decide {
 namespace {
 
-constexpr int kMostDifferences = 64;
+// More than a ratchet's two runs can have; a table is made when it is first asked for.
+constexpr int kMostDifferences = 256;
 
 // Chances of each sum when every weight enters with probability one half.
 std::vector<double> SumDistribution(const std::vector<int>& weights) {
@@ -84,7 +85,7 @@ double Median(std::vector<double> values) {
 }
 
 double SignedRankCdf(int n, int w) {
-  CRUCIBLE_CHECK(n >= 0 && n <= kMostDifferences, "the signed-rank table ends at 64 differences");
+  CRUCIBLE_CHECK(n >= 0 && n <= kMostDifferences, "the signed-rank table ends at 256 differences");
   if (w < 0) return 0;
   const std::vector<double>& table = CdfTable(n);
   return table[std::min(static_cast<std::size_t>(w), table.size() - 1)];

@@ -56,7 +56,7 @@ class CpuHarness {
   std::string TimedCall(SlotRun* slot, bool full_gates);
 
   CpuHarnessOptions options_;
-  int doubted_slots_ = 0;  // in a row
+  int caught_slots_ = 0;  // in a row
   std::unique_ptr<GuardedSolver> solver_;
   std::unique_ptr<Handover> handover_;
   std::unique_ptr<GpuWatch> gpu_;  // of a CUDA library alone

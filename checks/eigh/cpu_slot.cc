@@ -36,9 +36,9 @@ constexpr double kStealLimit = 0.05;
 constexpr std::int64_t kFewestStealTicks = 3;
 // A call is undisturbed that did not wait for a CPU for more than this share of its time.
 constexpr double kWaitedShare = 0.01;
-// A slot whose times are in doubt decides nothing. A busy machine makes one so now and then, in the
-// harness's eyes, but not so many in a row.
-constexpr int kDoubtedSlots = 3;
+// A slot whose times are in doubt decides nothing; so many in a row that no other process can have
+// caused are the library's doing.
+constexpr int kCaughtSlots = 3;
 
 std::int64_t InputCount(const EighCase& c) {
   const double entries = static_cast<double>(c.batch * c.n * c.n);
@@ -133,9 +133,9 @@ std::string CpuHarness::TimedCall(SlotRun* slot, bool full_gates) {
   if (!sweep_ns)
     return worker.violation().empty() ? "the worker does not answer" : worker.violation();
 
-  const std::int64_t waited_before = WaitedForCpuNs(worker.pid());
+  const ProcessTimes before = ReadProcessTimes(worker.pid());
   const CallReport report = solver_->Solve(batch, n, p.variant, /*cold=*/true, &p.answer);
-  const std::int64_t waited_ns = WaitedForCpuNs(worker.pid()) - waited_before;
+  const std::int64_t waited_ns = (ReadProcessTimes(worker.pid()) - before).waited_ns;
   const std::int64_t cpu_before = worker.CpuNs();
   times.call_ns.push_back(report.elapsed_ns);
   if (gpu_) slot->clocks.push_back(gpu_->Clock());
@@ -145,6 +145,7 @@ std::string CpuHarness::TimedCall(SlotRun* slot, bool full_gates) {
   times.done_ns.push_back(report.done_ns);
   times.copy_ns.push_back(report.copy_ns);
   times.early_cpu_ns.push_back(report.early_cpu_ns);
+  times.hindered_ns.push_back(0);
   p.last_call_ns = report.elapsed_ns;
   if (!report.violation.empty()) return report.violation;
 
@@ -162,8 +163,9 @@ std::string CpuHarness::TimedCall(SlotRun* slot, bool full_gates) {
   slot->background_ns += worker.CpuNs() - cpu_before;
   if (std::string late = solver_->LateWrite(p.answer, reason.empty() ? 0 : 200); !late.empty())
     return late;
-  // Before the next input is there.
-  return reason.empty() ? worker.AwaitQuiet() : reason;
+  if (reason.empty()) reason = worker.AwaitQuiet();  // before the next input is there
+  times.hindered_ns.back() = (ReadProcessTimes(worker.pid()) - before).HinderedNs();
+  return reason;
 }
 
 Result<Json> CpuHarness::Slot(const Json& request) {
@@ -201,35 +203,37 @@ Result<Json> CpuHarness::Slot(const Json& request) {
   if (times.call_ns.empty())  // the library was stopped before its first call
     return Json{{"calls", 0}, {"median_us", 0.0}, {"verified", false}, {"reason", reason}};
   const Excess missing = MissingTime(times), late = LateAnswer(times), early = EarlyWork(times);
-  const std::string doubt = Doubt(times, solver_->worker().cpu_time_counts());
-  doubted_slots_ = doubt.empty() ? 0 : doubted_slots_ + 1;
-  if (reason.empty() && doubted_slots_ >= kDoubtedSlots) reason = doubt;
+  const Doubt doubt = DoubtIn(times, solver_->worker().cpu_time_counts());
+  caught_slots_ = doubt.caught ? caught_slots_ + 1 : 0;
+  if (reason.empty() && caught_slots_ >= kCaughtSlots) reason = doubt.words;
   const double capacity_ns =
       static_cast<double>(wall_ns) * static_cast<double>(AllowedCpus().size());
   const double steal = static_cast<double>(during.steal_ticks) * 1e7 / capacity_ns;
   const bool held = (steal > kStealLimit && during.steal_ticks >= kFewestStealTicks) ||
                     during.thermal_throttles > 0;
   const SmClock clock = MedianClock(slot.clocks);
-  Json answer{{"calls", times.call_ns.size()},
-              {"undisturbed", times.undisturbed_ns.size()},
-              {"median_us", SlotMedianNs(times) / 1e3},
-              {"mean_us", static_cast<double>(sum_ns) / 1e3 / times.call_ns.size()},
-              {"min_us", *std::min_element(times.call_ns.begin(), times.call_ns.end()) / 1e3},
-              {"wall_us", static_cast<double>(wall_ns) / 1e3},
-              {"sum_us", static_cast<double>(sum_ns) / 1e3},
-              {"missing_us", missing.us},
-              {"missing_limit_us", missing.limit_us},
-              {"late_us", late.us},
-              {"late_limit_us", late.limit_us},
-              {"early_us", early.us},
-              {"early_limit_us", early.limit_us},
-              {"background_us", static_cast<double>(slot.background_ns) / 1e3},
-              {"steal", steal},
-              {"preemptions", during.preemptions},
-              {"verified", reason.empty()},
-              {"throttled", !doubt.empty() || (gpu_ ? held_before || gpu_->Throttled() : held)},
-              {"clock", gpu_ ? GpuWatch::Stamp(clock) : CpuClockPolicy()},
-              {"reason", reason}};
+  Json answer{
+      {"calls", times.call_ns.size()},
+      {"undisturbed", times.undisturbed_ns.size()},
+      {"median_us", SlotMedianNs(times) / 1e3},
+      {"mean_us", static_cast<double>(sum_ns) / 1e3 / times.call_ns.size()},
+      {"min_us", *std::min_element(times.call_ns.begin(), times.call_ns.end()) / 1e3},
+      {"wall_us", static_cast<double>(wall_ns) / 1e3},
+      {"sum_us", static_cast<double>(sum_ns) / 1e3},
+      {"missing_us", missing.us},
+      {"missing_limit_us", missing.limit_us},
+      {"late_us", late.us},
+      {"late_limit_us", late.limit_us},
+      {"early_us", early.us},
+      {"early_limit_us", early.limit_us},
+      {"background_us", static_cast<double>(slot.background_ns) / 1e3},
+      {"steal", steal},
+      {"preemptions", during.preemptions},
+      {"verified", reason.empty()},
+      {"throttled", !doubt.words.empty() || (gpu_ ? held_before || gpu_->Throttled() : held)},
+      {"clock", gpu_ ? GpuWatch::Stamp(clock) : CpuClockPolicy()},
+      {"doubt", doubt.words},
+      {"reason", reason}};
   if (clock.mhz >= 0) answer["sm_mhz"] = clock.mhz;
   return answer;
 }

@@ -22,6 +22,7 @@ struct SlotTimes {
   std::vector<std::int64_t> copy_ns;         // of the same outputs, by the harness
   std::vector<std::int64_t>
       early_cpu_ns;                       // the worker's CPU time before "go", with the input there
+  std::vector<std::int64_t> hindered_ns;  // waits that other processes caused (ProcessTimes)
   std::vector<std::int64_t> handover_ns;  // of nothing, while the worker was stopped
 };
 
@@ -34,8 +35,14 @@ Excess MissingTime(const SlotTimes& times);  // until "finished"
 Excess LateAnswer(const SlotTimes& times);   // until the answer
 Excess EarlyWork(const SlotTimes& times);    // CPU time before "go"
 
-// What speaks against the times of a slot, or "". `by_cpu_time`: the worker's says something.
-std::string Doubt(const SlotTimes& times, bool by_cpu_time);
+// What speaks against the times of a slot. Waits at a hand-over do so as well, on a busy machine: a
+// library is caught only in what is left without those that other processes caused.
+struct Doubt {
+  std::string words;  // empty: nothing
+  bool caught = false;
+};
+// `by_cpu_time`: the worker's says something.
+Doubt DoubtIn(const SlotTimes& times, bool by_cpu_time);
 
 // The slot's value: the median of the calls that did not wait for a CPU, where they are at least
 // three and half of all, so that a library cannot choose them by making its slow calls wait.

@@ -145,14 +145,6 @@ Disturbance operator-(const Disturbance& after, const Disturbance& before) {
           after.thermal_throttles - before.thermal_throttles};
 }
 
-std::int64_t WaitedForCpuNs(int pid) {
-  std::istringstream fields(Peek(pid == 0 ? "/proc/thread-self/schedstat"
-                                          : fmt::format("/proc/{0}/task/{0}/schedstat", pid)));
-  std::int64_t ran = 0, waited = 0;
-  fields >> ran >> waited;
-  return waited;
-}
-
 bool AnyThreadRuns(int pid) {
   std::error_code gone;
   const std::filesystem::directory_iterator tasks(fmt::format("/proc/{}/task", pid), gone);
@@ -168,6 +160,22 @@ bool AnyThreadRuns(int pid) {
 std::int64_t ProcessCpuNs(int pid) {
   clockid_t clock{};
   return clock_getcpuclockid(pid, &clock) == 0 ? ClockNs(clock) : 0;
+}
+
+std::int64_t ProcessTimes::HinderedNs() const {
+  return std::max<std::int64_t>(0, waited_ns - (cpu_ns - ran_ns));
+}
+
+ProcessTimes ReadProcessTimes(int pid) {
+  ProcessTimes times{.cpu_ns = ProcessCpuNs(pid)};
+  std::istringstream fields(Peek(fmt::format("/proc/{0}/task/{0}/schedstat", pid)));
+  fields >> times.ran_ns >> times.waited_ns;
+  return times;
+}
+
+ProcessTimes operator-(const ProcessTimes& after, const ProcessTimes& before) {
+  return {after.cpu_ns - before.cpu_ns, after.ran_ns - before.ran_ns,
+          after.waited_ns - before.waited_ns};
 }
 
 std::int64_t MonotonicNs() { return ClockNs(CLOCK_MONOTONIC); }

@@ -38,14 +38,21 @@ struct Disturbance {
 Disturbance ReadDisturbance();
 Disturbance operator-(const Disturbance& after, const Disturbance& before);
 
-// How long a process's first thread (0: the calling thread) has waited for a CPU while it could
-// have run, as the kernel counts it; 0 where it does not.
-std::int64_t WaitedForCpuNs(int pid = 0);
-
 // True while a thread of the process is running or could run; a thread that ends counts as gone.
 bool AnyThreadRuns(int pid);
 // CPU time of all threads that a process had so far, by the kernel's count; 0 when it is gone.
 std::int64_t ProcessCpuNs(int pid);
+
+// What the kernel counts for a process so far, exact while none of its threads runs.
+struct ProcessTimes {
+  std::int64_t cpu_ns = 0;     // of all its threads
+  std::int64_t ran_ns = 0;     // of the first thread
+  std::int64_t waited_ns = 0;  // … and how long that waited for a CPU when it could have run
+  // Of waited_ns, what other processes certainly caused: its own threads had no CPU for so long.
+  std::int64_t HinderedNs() const;
+};
+ProcessTimes ReadProcessTimes(int pid);
+ProcessTimes operator-(const ProcessTimes& after, const ProcessTimes& before);
 
 std::int64_t MonotonicNs();
 // For a loop that waits awake.

@@ -34,6 +34,7 @@ constexpr Forbidden kForbidden[] = {
     {SYS_process_vm_readv, "read another process's memory"},
     {SYS_process_vm_writev, "write another process's memory"},
     {SYS_pidfd_getfd, "take another process's descriptor"},
+    {SYS_pidfd_send_signal, "send a signal to another process"},
     {SYS_execve, "start a program"},
     {SYS_execveat, "start a program"},
     {SYS_io_uring_setup, "make system calls through a ring"},
@@ -67,6 +68,14 @@ constexpr Forbidden kForbiddenInCompute[] = {
     {SYS_splice, "copy to a descriptor"},
     {SYS_copy_file_range, "copy to a descriptor"},
     {SYS_perf_event_open, "open a performance counter"},
+    {SYS_tkill, "send a signal to another process"},  // its thread may be anyone's
+    // A timer works on while the process is not called; SIGCONT from one would even wake it.
+    {SYS_setitimer, "set a timer"},
+    {SYS_timer_create, "set a timer"},
+    {SYS_timerfd_create, "set a timer"},
+#if defined(__x86_64__)
+    {SYS_alarm, "set a timer"},
+#endif
 };
 
 // Allowed for descriptors 1 and 2, the log.
@@ -84,6 +93,8 @@ constexpr Forbidden kOthers[] = {
     {SYS_clone, "start a process"},
     {SYS_kill, "send a signal to another process"},
     {SYS_tgkill, "send a signal to another process"},
+    {SYS_rt_sigqueueinfo, "send a signal to another process"},
+    {SYS_rt_tgsigqueueinfo, "send a signal to another process"},
 };
 
 #if defined(__x86_64__)
@@ -220,8 +231,8 @@ bool InstallFilter(Seclusion level) {
   }
   filter.Masked(SYS_clone, 0, CLONE_THREAD, false, trap);
   filter.Always(SYS_clone3, SECCOMP_RET_ERRNO | ENOSYS);  // its flags lie in memory: use clone
-  filter.Only(SYS_kill, 0, own, trap);
-  filter.Only(SYS_tgkill, 0, own, trap);
+  for (const int call : {SYS_kill, SYS_tgkill, SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo})
+    filter.Only(call, 0, own, trap);
   // The handler above stays.
   filter.When(SYS_rt_sigaction, 0, SIGSYS, SECCOMP_RET_ERRNO | EPERM);
   return filter.Install();

@@ -132,6 +132,7 @@ Outcome<Slot> ArmRunner::RunSlot(const SlotRequest& request) {
                 fmt::format("{}: an output of a measured call is wrong: {}", options_.name,
                             TextOr(reply, "reason", "(no reason given)"))});
   Slot slot{.throttled = BoolOr(reply, "throttled", false),
+            .doubt = TextOr(reply, "doubt", ""),
             .clock = TextOr(reply, "clock", "unknown")};
   if (const auto mhz = reply.find("sm_mhz"); mhz != reply.end() && mhz->is_number())
     slot.sm_mhz = static_cast<int>(mhz->get<double>());

@@ -39,6 +39,7 @@ struct Slot {
   int calls = 0;
   double median_us = 0;
   bool throttled = false;
+  std::string doubt;  // why its times are not to be believed; then it is throttled
   std::string clock;  // pinned | unlocked | unknown
   int sm_mhz = -1;    // of a GPU, while it was called; -1: not told
 };

@@ -26,11 +26,25 @@ Result<std::uint64_t> SecretSeed() {
   return seed & kSeedMask;
 }
 
+}  // namespace
+
 bool NamedIn(const std::vector<std::string>& names, const std::string& name) {
   return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
 }
 
-}  // namespace
+bool BelongsTo(const CheckCase& check, CheckLevel level) {
+  return check.level != CheckLevel::kExploits &&
+         (level == CheckLevel::kFull || check.level == CheckLevel::kQuick);
+}
+
+bool Bench::TooGood(const decide::Decision& decision, Verdict* verdict, std::string* reason) const {
+  const double gain = std::exp(-decision.evidence.estimate.center);
+  const double most = request_->target.limits.flag_speedup;
+  if (decision.verdict != Verdict::kAccepted || gain <= most) return false;
+  *verdict = Verdict::kFlagged;
+  *reason = fmt::format("{:.1f} times faster is beyond {:g}: a person looks first", gain, most);
+  return true;
+}
 
 Bench::Bench(const Request& request, std::string op, Clock& clock)
     : request_(&request), clock_(&clock), start_ns_(clock.MonotonicNs()) {
@@ -114,10 +128,7 @@ bool Bench::Check(CheckLevel level, const std::vector<std::string>& only) {
   std::string first;
   std::vector<const CheckCase*> chosen;
   for (const CheckCase& check : request_->target.checks)
-    if (check.level != CheckLevel::kExploits &&
-        (level == CheckLevel::kFull || check.level == CheckLevel::kQuick) &&
-        NamedIn(only, check.name))
-      chosen.push_back(&check);
+    if (BelongsTo(check, level) && NamedIn(only, check.name)) chosen.push_back(&check);
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     const CheckCase& check = *chosen[i];
     CheckRow row{.name = check.name, .result = {.margins = "{}", .limits = "{}"}};
@@ -238,12 +249,7 @@ bool Bench::Claim(const std::vector<TargetCase>& cases, const std::string& rule_
   std::size_t worst = std::size(kWorstFirst);
   for (std::size_t i = 0; i < cases.size(); ++i) {
     decide::Decision& decision = decisions[i];
-    const double gain = std::exp(-decision.evidence.estimate.center);
-    if (decision.verdict == Verdict::kAccepted && gain > limits.flag_speedup) {
-      decision.verdict = Verdict::kFlagged;
-      decision.reason = fmt::format("{:.1f} times faster is beyond {:g}: a person looks first",
-                                    gain, limits.flag_speedup);
-    }
+    TooGood(decision, &decision.verdict, &decision.reason);
     const auto rank = static_cast<std::size_t>(
         std::find(std::begin(kWorstFirst), std::end(kWorstFirst), decision.verdict) -
         std::begin(kWorstFirst));

@@ -24,6 +24,10 @@ struct TemporaryFolder {
   ~TemporaryFolder();
 };
 
+// Is this check part of a level, and named, or is none named?
+bool BelongsTo(const CheckCase& check, CheckLevel level);
+bool NamedIn(const std::vector<std::string>& names, const std::string& name);
+
 class Bench {
  public:
   // Starts no process yet. kUsage for a command that cannot be substituted or a missing baseline.
@@ -41,7 +45,7 @@ class Bench {
 
   // Decides these cases together as one claim; true when all are accepted.
   bool Claim(const std::vector<TargetCase>& cases, const std::string& rule_name);
-  // Ratchets each of these cases; true when all pass.
+  // Ratchets each of these cases; true when all pass. One that is too good to be true is flagged.
   bool Ratchet(const std::vector<TargetCase>& cases);
   // Absolute times, candidate and peers in turn; false when the candidate fails.
   bool Measure(const std::vector<TargetCase>& cases, bool with_peers);
@@ -63,6 +67,9 @@ class Bench {
   void Blame(const Failure& failure);  // sets the verdict, or the error when it is not the kernel's
   std::int64_t TimeFor(std::int64_t usual_ms, std::size_t cases_left) const;
   std::int64_t LeftMs() const;
+  // More than flag_speedup times faster and accepted: flags it instead.
+  bool TooGood(const decide::Decision& decision, decide::Verdict* verdict,
+               std::string* reason) const;
   bool SameLibrary();  // both arms are the same bytes: nothing to measure
   Outcome<decide::Decision> RunPair(const TargetCase& item, Decider decider, std::int64_t usual_ms,
                                     std::size_t cases_left, const std::string& what);

@@ -35,13 +35,21 @@ void Summarise(std::vector<double> slots, double& median, double& low, double& h
   high = slots[slots.size() - 1 - trim];
 }
 
+// Which of several cases speaks for all: a crash or a rejection, then what is undecided, then what a
+// person must look at.
+int Weight(Verdict verdict) {
+  if (verdict == Verdict::kAccepted) return 0;
+  if (verdict == Verdict::kFlagged) return 1;
+  return verdict == Verdict::kInconclusive || verdict == Verdict::kRefused ? 2 : 3;
+}
+
 }  // namespace
 
 bool Bench::Ratchet(const std::vector<TargetCase>& cases) {
   const TargetLimits& limits = request_->target.limits;
   const bool same = SameLibrary();
   if (failed()) return false;
-  bool all = true;
+  int worst = 0;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     CaseRow row{.name = cases[i].name, .role = "ratchet"};
     if (same) {
@@ -63,6 +71,7 @@ bool Bench::Ratchet(const std::vector<TargetCase>& cases) {
       row.verdict = decision->verdict;
       row.reason = decision->reason;
       row.decision = *decision;
+      TooGood(*decision, &row.verdict, &row.reason);
     } else {
       Blame(decision.error());
       if (failed()) return false;
@@ -70,23 +79,17 @@ bool Bench::Ratchet(const std::vector<TargetCase>& cases) {
       row.reason = decision.error().text;
     }
     Tell(fmt::format("ratchet {}: {}, {}", row.name, decide::ToText(row.verdict), row.reason));
-    // A crash or a rejection outweighs what is merely undecided.
-    if (row.verdict != Verdict::kAccepted) {
-      const bool undecided =
-          row.verdict == Verdict::kInconclusive || row.verdict == Verdict::kRefused;
-      if (all || !undecided) {
-        report_.verdict = row.verdict;
-        report_.reason = fmt::format("ratchet {}: {}", row.name, row.reason);
-      }
-      all = false;
+    if (Weight(row.verdict) > worst) {
+      worst = Weight(row.verdict);
+      report_.verdict = row.verdict;
+      report_.reason = fmt::format("ratchet {}: {}", row.name, row.reason);
     }
     report_.cases.push_back(std::move(row));
   }
-  if (all) {
-    report_.verdict = Verdict::kAccepted;
-    if (report_.reason.empty()) report_.reason = "no case is slower than its limit";
-  }
-  return all;
+  if (worst > 0) return false;
+  report_.verdict = Verdict::kAccepted;
+  if (report_.reason.empty()) report_.reason = "no case is slower than its limit";
+  return true;
 }
 
 bool Bench::Measure(const std::vector<TargetCase>& cases, bool with_peers) {

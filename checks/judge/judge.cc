@@ -24,6 +24,18 @@ Result<std::vector<std::string>> SelectChecks(const Request& request) {
                 fmt::format("target {} has no such check", request.target.name),
                 fmt::format("choose among \"{}\"", fmt::join(names, "\", \"")));
   }
+  const bool tools = request.level == CheckLevel::kFull && request.cases.empty() &&
+                     !request.target.tool_checks.empty();
+  const bool any = std::any_of(
+      request.target.checks.begin(), request.target.checks.end(), [&](const CheckCase& check) {
+        return BelongsTo(check, request.level) && NamedIn(request.cases, check.name);
+      });
+  // Nothing checked is nothing passed.
+  if (!any && !tools)
+    return Fail(ErrorKind::kUsage, "check", fmt::format("{}", fmt::join(request.cases, ", ")),
+                fmt::format("target {} has no such check of level {}", request.target.name,
+                            request.level == CheckLevel::kFull ? "full" : "quick"),
+                "name another, give --level full, or add [[check]] tables");
   return request.cases;
 }
 
@@ -85,11 +97,14 @@ Result<Report> RunGate(const Request& request, Clock& clock) {
     return bench.Finish();
   }
   const std::string why = bench.report().reason;
-  if (bench.Ratchet(others) && !bench.failed()) {
-    if (flagged) bench.report().verdict = Verdict::kFlagged;
-    bench.report().reason =
-        (why.empty() ? "" : why + "; ") + "no other case is slower than its limit";
-  }
+  const bool held = bench.Ratchet(others);
+  if (bench.failed()) return bench.Finish();
+  if (held && flagged) bench.report().verdict = Verdict::kFlagged;
+  const std::string before = why.empty() ? "" : why + "; ";
+  if (held)
+    bench.report().reason = before + "no other case is slower than its limit";
+  else if (bench.report().verdict == Verdict::kFlagged)
+    bench.report().reason = before + bench.report().reason;
   return bench.Finish();
 }
 

@@ -14,9 +14,6 @@ namespace {
 using decide::Decision;
 using decide::Round;
 
-constexpr double kBurnSlotMs = 25;
-constexpr double kWarmSlotMs = 5;  // each fresh process, unrecorded
-constexpr std::size_t kWindows = 3;
 constexpr std::int64_t kTellEveryNs = 1'000'000'000;
 
 double MillisecondsSince(Clock& clock, std::int64_t start_ns) {

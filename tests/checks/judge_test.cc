@@ -95,6 +95,38 @@ TEST_F(Judge, FlagsAGainThatIsTooGood) {
   EXPECT_EQ(report->ExitCode(), 1);
 }
 
+TEST_F(Judge, TheGateFlagsAnUnclaimedCaseThatIsTooGood) {
+  Request request = With("time_us 97\ntime_us.large 100\n");
+  request.claims = {"small"};
+  const auto report = RunGate(request);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->verdict, Verdict::kFlagged) << report->reason;
+  EXPECT_EQ(report->ExitCode(), 1);
+  EXPECT_THAT(report->reason, HasSubstr("ratchet large: 4"));
+  EXPECT_THAT(report->reason, HasSubstr("a person looks first"));
+  Request slower = With("time_us 120\ntime_us.large 100\n");
+  const auto rejected = RunRatchet(slower);
+  ASSERT_TRUE(rejected);
+  EXPECT_EQ(rejected->verdict, Verdict::kRejected) << rejected->reason;
+}
+
+TEST_F(Judge, ACheckThatChecksNothingIsAUsageErrorAndPassesNothing) {
+  Request request = With("time_us 97\n");
+  request.level = CheckLevel::kQuick;
+  request.cases = {"wide n=3"};  // a full one
+  auto report = RunCheck(request);
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().kind, ErrorKind::kUsage);
+  EXPECT_THAT(report.error().text, HasSubstr("no such check of level quick"));
+  request.level = CheckLevel::kFull;
+  report = RunCheck(request);
+  ASSERT_TRUE(report) << report.error().text;
+  EXPECT_EQ(report->checks.size(), 1u);
+  request.cases.clear();
+  request.target.checks.clear();
+  EXPECT_FALSE(RunCheck(request));
+}
+
 TEST_F(Judge, AFlaggedClaimIsRatchetedBecauseAPersonMayLetItIn) {
   Request holds = With("time_us 5\ntime_us.large 4000\n");
   holds.claims = {"small"};

@@ -71,6 +71,17 @@ TEST(Ratchet, WhenTimeEndsTheRerunAllRoundsCount) {
   EXPECT_EQ(decision.verdict, Verdict::kAccepted) << decision.reason;
 }
 
+// A noisy first run to its end and a rerun that stays across the limit: more than a hundred units.
+TEST(Ratchet, JudgesAsManyRoundsAsBothRunsCanHave) {
+  Ratchet ratchet({.limit = 0.02, .first = {22}, .rerun = {83}});
+  for (const Round& round : Spread(22, 0.02, 0.15)) EXPECT_FALSE(ratchet.Add(round));
+  ASSERT_TRUE(ratchet.TakeRestart());
+  for (const Round& round : Spread(82, 0.02, 0.15)) EXPECT_FALSE(ratchet.Add(round));
+  const Decision decision = ratchet.Finish("time ran out");
+  EXPECT_GE(decision.evidence.units.size(), 100u);
+  EXPECT_NE(decision.verdict, Verdict::kRejected) << decision.reason;
+}
+
 TEST(Ratchet, NoTimeIsInconclusive) {
   Ratchet ratchet({.limit = 0.02});
   ratchet.Add(RoundOf(0));

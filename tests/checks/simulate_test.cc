@@ -126,11 +126,13 @@ TEST(OurRule, StaysUnderItsErrorUnderEveryModelAndUnder30SlotsPerNull) {
   }
 }
 
-TEST(OurRule, TheConfirmationAloneHoldsItsSize) {
-  const Rule rule = ConfirmRule(0.003);
-  EXPECT_LE(rule.Alpha(), 4.2e-4);
-  // A screen that lets 0.4 of all null candidates through still leaves 0.05 in 300.
-  EXPECT_LE(0.4 * rule.Alpha() * kSearch, 0.0505);
+// Where slots vary by half of their time, what is accepted is what looks like a clear gain.
+TEST(OurRule, StaysUnderItsErrorOnADeviceThatIsHardlyOne) {
+  NoiseModel model{.name = "wide"};
+  model.slot_sigma = 0.5;
+  const Tally tally = Simulate(Method::kSearch, model, 0, 60'000, kSeed, kThreads);
+  // At the target of 0.05 in 300 ten are expected: more than that in all of them are too many.
+  EXPECT_LE(tally.accepted, 10);
 }
 
 TEST(OurRule, ADriftOf12_5PercentInTheControlIsRefused) {

@@ -7,11 +7,15 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
+#include <ctime>
 #include <functional>
 #include <string>
 #include <thread>
@@ -80,6 +84,21 @@ TEST_F(SeclusionTest, StopsTheProcessAndSaysWhatItTried) {
       {"tried to start a program", [] { ::execl("/bin/true", "true", nullptr); }},
       {"tried to open a socket", [] { ::socket(AF_UNIX, SOCK_STREAM, 0); }},
       {"tried to send a signal", [] { ::kill(::getppid(), 0); }},
+      {"tried to send a signal", [] { ::syscall(SYS_tkill, ::getppid(), SIGCONT); }},
+      {"tried to send a signal", [] { ::syscall(SYS_pidfd_send_signal, -1, SIGCONT, nullptr, 0); }},
+      {"tried to send a signal", [] { (void)::sigqueue(::getppid(), SIGCONT, {}); }},
+      {"tried to set a timer", [] { ::alarm(1); }},
+      {"tried to set a timer",
+       [] {
+         const itimerval soon{{1, 0}, {1, 0}};
+         ::setitimer(ITIMER_REAL, &soon, nullptr);
+       }},
+      {"tried to set a timer",
+       [] {
+         timer_t timer{};
+         ::timer_create(CLOCK_MONOTONIC, nullptr, &timer);
+       }},
+      {"tried to set a timer", [] { ::timerfd_create(CLOCK_MONOTONIC, 0); }},
       {"tried to remove a file", [] { ::unlinkat(AT_FDCWD, "/nowhere", 0); }},
   };
   for (const auto& [says, act] : attempts) {
