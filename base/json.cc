@@ -11,3 +11,11 @@ template class parser<json, iterator_input_adapter<const char*>>;
 template class serializer<json>;
 
 }  // namespace nlohmann::detail
+
+namespace crucible {
+
+std::string JsonText(const nlohmann::json& value, int indent) {
+  return value.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace crucible

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
 
 extern template class nlohmann::basic_json<>;
 
@@ -18,3 +19,12 @@ extern template class parser<json, iterator_input_adapter<const char*>>;
 extern template class serializer<json>;
 
 }  // namespace nlohmann::detail
+
+namespace crucible {
+
+// As text, whatever the strings in it hold: a byte that is no UTF-8 (an agent's words, a tool's
+// output, a file's name) becomes U+FFFD. json's own dump() throws on one, so it is for values whose
+// every byte is the program's own.
+std::string JsonText(const nlohmann::json& value, int indent = -1);
+
+}  // namespace crucible

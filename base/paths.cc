@@ -38,6 +38,15 @@ const char* Environment(const char* name) {
 
 }  // namespace
 
+Result<fs::path> CurrentFolder() {
+  std::error_code error;
+  fs::path folder = fs::current_path(error);
+  if (error)
+    return Fail(ErrorKind::kNotFound, "find the current folder", "", error.message(),
+                "it was removed: go to another one (`cd`)");
+  return folder;
+}
+
 Result<fs::path> CommonGitDirectory(const fs::path& start) {
   std::error_code ignored;
   for (fs::path folder = fs::absolute(start, ignored).lexically_normal();;
@@ -76,9 +85,8 @@ Result<fs::path> LockDirectory() {
   std::error_code error;
   if (fs::create_directories(shared, error); !error) ::chmod(shared.c_str(), 01777);
   if (::access(shared.c_str(), W_OK | X_OK) == 0) return shared;
-  const char* runtime = Environment("XDG_RUNTIME_DIR");
-  const fs::path own = runtime != nullptr ? fs::path(runtime) / "crucible"
-                                          : fs::path("/tmp/crucible-" + std::to_string(::getuid()));
+  // The same for a user's login and for his cron jobs, so not his login's runtime directory.
+  const fs::path own = "/tmp/crucible-" + std::to_string(::getuid());
   CRUCIBLE_TRY(MakeDirectories(own));
   return own;
 }

@@ -2,7 +2,7 @@
 //
 // A repository's state is in `.crucible/` beside its common git directory, so every worktree of one
 // repository shares it; $CRUCIBLE_HOME overrides. Device locks are shared by every repository of
-// the machine: $CRUCIBLE_LOCK_DIR, else /run/lock/crucible (or the user's runtime directory).
+// the machine: $CRUCIBLE_LOCK_DIR, else /run/lock/crucible (or /tmp/crucible-UID).
 #pragma once
 
 #include <filesystem>
@@ -10,6 +10,9 @@
 #include "base/result.h"
 
 namespace crucible {
+
+// The folder the process works in; kNotFound where it was removed meanwhile.
+Result<std::filesystem::path> CurrentFolder();
 
 // The common git directory (".git" or a bare repository) that `start` lies in, by reading the
 // files git documents (gitdir:, commondir); kNotFound outside a repository.

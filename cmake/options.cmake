@@ -28,22 +28,13 @@ target_compile_features(crucible_options INTERFACE cxx_std_20)
 
 set(CRUCIBLE_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thread")
 if(CRUCIBLE_SANITIZE)
-  add_compile_options(-fsanitize=${CRUCIBLE_SANITIZE} -fno-omit-frame-pointer
+  # But the check of virtual tables: it writes to a pipe to learn whether memory is there, and where
+  # code under test runs a write to any descriptor but the log ends the process
+  # (checks/harness/seclusion.h).
+  add_compile_options(-fsanitize=${CRUCIBLE_SANITIZE} -fno-sanitize=vptr -fno-omit-frame-pointer
                       -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${CRUCIBLE_SANITIZE})
 endif()
-
-# crucible_secluded(TARGET...): it runs where a write to any descriptor but the log ends the process
-# (checks/harness/seclusion.h). The check of virtual tables writes to a pipe to learn whether memory
-# is there, so this code goes without that one check.
-function(crucible_secluded)
-  if(CRUCIBLE_SANITIZE MATCHES "undefined")
-    foreach(name IN LISTS ARGN)
-      target_compile_options(${name} PRIVATE -fno-sanitize=vptr)
-      set_target_properties(${name} PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
-    endforeach()
-  endif()
-endfunction()
 
 # Half of a build is the same few headers, so they are compiled once for all libraries, and once
 # more, with GoogleTest, for all tests. With a compiler cache each file's own result is worth more,

@@ -34,8 +34,10 @@ Result<int> RunHere(const RunOptions& options, RunnerSignals* signals) {
   JobRequest request;
   request.argv = options.command;
   request.limit_ms = options.limit_ms;
-  CRUCIBLE_ASSIGN(const JobEnd end, RunJobProcess(request, signals));
-  return end.hit_limit ? kExitRunLimit : end.status.ShellCode();
+  const Result<JobEnd> end = RunJobProcess(request, signals);
+  if (end) return end->hit_limit ? kExitRunLimit : end->status.ShellCode();
+  std::fprintf(stderr, "gpu_run: %s\n", end.error().text.c_str());
+  return end.error().kind == ErrorKind::kNotFound ? kExitNoCommand : kExitCannotRun;
 }
 
 Result<int> Talk(const std::string& socket_path, const std::vector<std::string>& words,

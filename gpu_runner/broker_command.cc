@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kHelp[] =
+constexpr char kBrokerHelp[] =
     R"(usage: gpu_run broker --socket PATH --root FOLDER [--root FOLDER...] [-- COMMAND...]
 
 Serves the socket so that a sandbox into which it is bound can use the device without having one:
@@ -102,7 +102,7 @@ Result<int> Serve(Words words) {
 int BrokerCommand(const std::vector<std::string>& words) {
   auto parsed = Parse(words);
   if (parsed && parsed->help) {
-    std::fputs(kHelp, stdout);
+    std::fputs(kBrokerHelp, stdout);
     return 0;
   }
   const Result<int> code =

@@ -18,7 +18,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr double kObservedTolerance = 0.04;
-constexpr std::size_t kMaxSamples = 600;  // ten minutes; later ones replace the last
+constexpr std::size_t kMaxSamples = 200'000;  // two days, 8 MB; then they are thinned
 
 Json Of(const ClockSample& sample) {
   Json json;
@@ -49,6 +49,16 @@ Range MhzRange(const std::vector<ClockSample>& samples, bool working) {
   }
   if (range.count > 0) range.mean /= range.count;
   return range;
+}
+
+// Every second sample goes, and what it told of throttling to the one before it.
+void Thin(std::vector<ClockSample>* samples) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < samples->size(); i += 2, ++kept) {
+    (*samples)[kept] = (*samples)[i];
+    if (i + 1 < samples->size()) (*samples)[kept].reasons |= (*samples)[i + 1].reasons;
+  }
+  samples->resize(kept);
 }
 
 // The mean of the first CPUs: reading the clock of each of hundreds would itself take milliseconds.
@@ -223,7 +233,7 @@ Result<std::string> ClockKeeper::Before() {
 void ClockKeeper::During() {
   auto sample = Sample();
   if (!sample) return;
-  if (report_.during.size() >= kMaxSamples) report_.during.pop_back();
+  if (report_.during.size() >= kMaxSamples) Thin(&report_.during);
   report_.during.push_back(*sample);
 }
 

@@ -15,7 +15,7 @@
 namespace crucible {
 namespace {
 
-constexpr char kHelp[] = R"(usage: crucible gpu COMMAND
+constexpr char kGpuHelp[] = R"(usage: crucible gpu COMMAND
 
   run [OPTIONS] -- CMD   run CMD when its turn comes (the same as gpu_run; see its --help)
   status [--json]        each device: who holds it, who waits
@@ -68,10 +68,10 @@ Result<Words> Parse(const std::vector<std::string>& words) {
       parsed.json = true;
     } else if (word == "-f" && words[0] == "logs") {
       parsed.follow = true;
-    } else if (word == "-n" && words[0] == "history" && i + 1 < words.size()) {
-      const std::string& number = words[++i];
+    } else if (word == "-n" && words[0] == "history") {
+      const std::string number = i + 1 < words.size() ? words[++i] : "";
       const auto done = std::from_chars(number.data(), number.data() + number.size(), parsed.count);
-      if (done.ptr != number.data() + number.size() || parsed.count < 1)
+      if (done.ec != std::errc() || done.ptr != number.data() + number.size() || parsed.count < 1)
         return Fail(ErrorKind::kUsage, "gpu history -n", number, "it is a number above 0");
     } else if (!word.starts_with("-") && parsed.job.empty() &&
                (words[0] == "cancel" || words[0] == "logs")) {
@@ -102,7 +102,7 @@ Result<> Dispatch(const std::vector<std::string>& words) {
 int GpuCommand(const std::vector<std::string>& words) {
   if (!words.empty() && words[0] == "run") return Run({words.begin() + 1, words.end()});
   if (words.empty() || words[0] == "--help" || words[0] == "-h") {
-    std::fputs(kHelp, words.empty() ? stderr : stdout);
+    std::fputs(kGpuHelp, words.empty() ? stderr : stdout);
     return words.empty() ? 2 : 0;
   }
   const Result<> done = Dispatch(words);

@@ -15,7 +15,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <set>
+#include <string_view>
 
 #include "base/clock.h"
 #include "gpu_runner/survivors.h"
@@ -24,7 +26,7 @@ namespace crucible {
 namespace {
 
 constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-constexpr int kDrainMs = 10'000;
+constexpr int kDrainMs = 10'000, kKillAgainMs = 20;
 
 std::int64_t NowMs() { return SystemClock().MonotonicNs() / 1'000'000; }
 
@@ -45,48 +47,87 @@ pid_t Fork(const std::string& cgroup) {
   return ::fork();
 }
 
+// What exec is given, made before the fork: the child of a process with other threads (NVML may
+// have some) must not take a lock, so it allocates nothing.
+class ExecWords {
+ public:
+  explicit ExecWords(const JobRequest& request) {
+    std::map<std::string, std::string> variables;
+    for (char** item = environ; *item != nullptr; ++item) {
+      const std::string_view text(*item);
+      const std::size_t equals = text.find('=');
+      if (equals != text.npos)
+        variables[std::string(text.substr(0, equals))] = text.substr(equals + 1);
+    }
+    for (const auto& [name, value] : request.environment) variables[name] = value;
+    for (const auto& [name, value] : variables) texts_.push_back(name + "=" + value);
+    for (const std::string& text : texts_) environment_.push_back(const_cast<char*>(text.c_str()));
+    for (const std::string& word : request.argv) argv_.push_back(const_cast<char*>(word.c_str()));
+    environment_.push_back(nullptr);
+    argv_.push_back(nullptr);
+  }
+  char* const* argv() const { return argv_.data(); }
+  char** environment() { return environment_.data(); }
+
+ private:
+  std::vector<std::string> texts_;
+  std::vector<char*> argv_, environment_;
+};
+
 // In the child: becomes the command, or reports errno on `report`.
-[[noreturn]] void BecomeJob(const JobRequest& request, pid_t runner, bool terminal, int report) {
+[[noreturn]] void BecomeJob(const JobRequest& request, ExecWords* words, pid_t runner,
+                            bool terminal, int report) {
   ::setpgid(0, 0);
   if (terminal) ::tcsetpgrp(STDIN_FILENO, ::getpid());  // SIGTTOU is ignored until below
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != runner) ::_exit(127);  // it died before the request took effect
   if (request.out >= 0) ::dup2(request.out, STDOUT_FILENO);
   if (request.err >= 0) ::dup2(request.err, STDERR_FILENO);
-  for (const auto& [name, value] : request.environment) ::setenv(name.c_str(), value.c_str(), 1);
-  std::vector<char*> argv;
-  for (const std::string& word : request.argv) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
   if (terminal) ::signal(SIGTTOU, SIG_DFL);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::execvp(argv[0], argv.data());
+  // Replaced in the child alone, before the search: a toolchain may have changed PATH.
+  environ = words->environment();
+  ::execvp(words->argv()[0], words->argv());
   const int error = errno;
   (void)!::write(report, &error, sizeof error);
   ::_exit(127);
 }
 
-// Ends a job in steps: a request, then SIGTERM, then after the grace SIGKILL.
+// Ends a job in steps: a request, then SIGTERM, then after the grace SIGKILL. The job's group is
+// what a request is for; its first process is told also where it left that group, and what else is
+// in its cgroup is killed with it.
 class Stopper {
  public:
-  Stopper(pid_t group, std::int64_t grace_ms) : group_(group), grace_ms_(grace_ms) {}
+  Stopper(pid_t job, const JobRequest& request) : job_(job), request_(request) {}
 
   void Ask(int signal_number) {
     const bool again = asked_++ > 0;
     const int sent = signal_number == SIGINT && !again ? SIGINT : SIGTERM;
-    ::kill(-group_, sent);
-    ::kill(-group_, SIGCONT);
-    if (sent == SIGTERM && kill_at_ms_ == 0) kill_at_ms_ = NowMs() + grace_ms_;
+    Send(sent);
+    Send(SIGCONT);
+    if (sent == SIGTERM && kill_at_ms_ == 0) kill_at_ms_ = NowMs() + request_.grace_ms;
+  }
+  void Kill() {
+    Send(SIGKILL);
+    KillCgroup(request_.cgroup);
   }
   std::int64_t kill_at_ms() const { return kill_at_ms_; }
   void Tick() {
-    if (kill_at_ms_ != 0 && NowMs() >= kill_at_ms_) ::kill(-group_, SIGKILL);
+    if (kill_at_ms_ == 0 || NowMs() < kill_at_ms_) return;
+    Kill();
+    kill_at_ms_ = NowMs() + kKillAgainMs;
   }
 
  private:
-  pid_t group_;
-  std::int64_t grace_ms_;
+  void Send(int number) {
+    ::kill(-job_, number);
+    if (::getpgid(job_) != job_) ::kill(job_, number);
+  }
+
+  pid_t job_;
+  const JobRequest& request_;
   std::int64_t kill_at_ms_ = 0;
   int asked_ = 0;
 };
@@ -110,7 +151,7 @@ void Supervise(pid_t job, bool terminal, const JobRequest& request, RunnerSignal
   const std::int64_t limit_at_ms = request.limit_ms ? NowMs() + *request.limit_ms : 0;
   std::int64_t sample_at_ms =
       request.sample ? NowMs() + std::min<std::int64_t>(50, request.sample_ms) : 0;
-  Stopper stopper(job, request.grace_ms);
+  Stopper stopper(job, request);
   bool limit_over = false;
   int holder = request.holder_pidfd;
   for (;;) {
@@ -152,7 +193,7 @@ void Supervise(pid_t job, bool terminal, const JobRequest& request, RunnerSignal
       stopper.Ask(*stop);
     }
     if (holder >= 0 && items[1].revents != 0) {
-      ::kill(-job, SIGKILL);
+      stopper.Kill();
       end->stopped_by = SIGKILL;
       holder = -1;
     }
@@ -194,11 +235,12 @@ Result<JobEnd> RunJobProcess(const JobRequest& request, RunnerSignals* signals) 
   const bool terminal = ::isatty(STDIN_FILENO) != 0 && ::tcgetpgrp(STDIN_FILENO) == ::getpgrp();
   if (terminal) ::signal(SIGTTOU, SIG_IGN);
   const pid_t runner = ::getpid();
+  ExecWords words(request);
   const pid_t job = Fork(request.cgroup);
   if (job < 0)
     return Fail(ErrorKind::kIo, "start", request.argv[0], std::strerror(errno),
                 "check the machine's process limit");
-  if (job == 0) BecomeJob(request, runner, terminal, report[1]);
+  if (job == 0) BecomeJob(request, &words, runner, terminal, report[1]);
   ::setpgid(job, job);  // here too: a signal to the group must not come before the child's own call
   report_write.Reset();
   int error = 0;

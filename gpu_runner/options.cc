@@ -5,7 +5,7 @@
 namespace crucible {
 namespace {
 
-constexpr char kHelp[] =
+constexpr char kRunHelp[] =
     R"(usage: gpu_run [OPTIONS] -- COMMAND [ARGUMENTS...]
        gpu_run status | history | cancel ID | logs ID [-f] | unpin      (each with --json)
        gpu_run broker --help
@@ -37,6 +37,7 @@ worktree. Waiting is first come, first served. A call made inside a running job 
   --profile REPORT    measure the kernels with Nsight Compute: REPORT.ncu-rep, and its summary
   --profile-kernel R  only kernels whose name matches the regular expression R
   --profile-launches N  at most N launches (default 20): each is repeated some twenty times
+  --no-summary        keep the profile's summary and do not print it
   --quiet             say nothing while waiting
   --help              this text
 
@@ -44,7 +45,8 @@ Exit code: the job's own; 124 run limit, 75 queue limit, 128+N ended by signal N
 125 gpu_run itself failed, 126 the command cannot be run, 127 there is no such command.
 The job gets CRUCIBLE_JOB_ID, CRUCIBLE_JOB_NONCE, CRUCIBLE_GPU_TOKEN and, on a GPU,
 CUDA_DEVICE_ORDER and CUDA_VISIBLE_DEVICES. Locks are in $CRUCIBLE_LOCK_DIR (default
-/run/lock/crucible), history is in $CRUCIBLE_HOME/log.sqlite.
+/run/lock/crucible, or /tmp/crucible-UID where that cannot be written), history is in
+$CRUCIBLE_HOME/log.sqlite.
 )";
 
 tl::unexpected<Error> Wrong(std::string_view option, std::string_view cause) {
@@ -145,7 +147,7 @@ const char* PriorityName(Priority priority) {
   return "normal";
 }
 
-const char* RunHelp() { return kHelp; }
+const char* RunHelp() { return kRunHelp; }
 
 Result<RunOptions> ParseRunOptions(const std::vector<std::string>& words) {
   RunOptions options;
@@ -175,6 +177,10 @@ Result<RunOptions> ParseRunOptions(const std::vector<std::string>& words) {
     }
     if (word == "--yield") {
       options.yield = true;
+      continue;
+    }
+    if (word == "--no-summary") {
+      options.no_summary = true;
       continue;
     }
     if (word == "--say-clocks") {

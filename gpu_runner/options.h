@@ -35,6 +35,7 @@ struct RunOptions {
   std::string profile;         // where Nsight Compute's report goes; empty: no profile
   std::string profile_kernel;  // a regular expression; empty: every kernel
   int profile_launches = 20;   // at most so many are measured
+  bool no_summary = false;     // the profile's summary is kept and not printed
   bool say_clocks = false;     // afterwards, what the clocks are: of RunProfiled
   bool help = false;
   std::vector<std::string> command;

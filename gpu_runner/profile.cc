@@ -73,6 +73,7 @@ std::vector<std::string> PlainWords(const std::vector<std::string>& words,
   std::vector<std::string> plain;
   const auto end = words.end() - std::ssize(options.command);
   for (auto word = words.begin(); word != end; ++word) {
+    if (*word == "--no-summary") continue;
     if (!word->starts_with("--profile")) {
       plain.push_back(*word);
     } else if (word->find('=') == std::string::npos && word + 1 != end) {
@@ -153,7 +154,8 @@ int RunProfiled(const std::vector<std::string>& words, RunOptions options,
     const int failed = fail(summary.error());
     return code != 0 ? code : failed;
   }
-  std::fprintf(stderr, "%sgpu_run: report %s, summary %s\n", summary->c_str(), plan->report.c_str(),
+  std::fprintf(stderr, "%sgpu_run: report %s, summary %s\n",
+               options.no_summary ? "" : summary->c_str(), plan->report.c_str(),
                plan->summary.c_str());
   return code;
 }

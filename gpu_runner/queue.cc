@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/files.h"
@@ -162,6 +163,19 @@ Result<QueuePlace> QueuePlace::Join(const fs::path& lock_directory,
   return place;
 }
 
+QueuePlace& QueuePlace::operator=(QueuePlace&& other) {
+  Leave();
+  lock_directory_ = std::move(other.lock_directory_);
+  entries_ = std::exchange(other.entries_, {});
+  return *this;
+}
+
+bool QueuePlace::IsLost() const {
+  return std::any_of(entries_.begin(), entries_.end(), [](const Entry& entry) {
+    return ::access((entry.folder.tickets() / TicketName(entry.ticket)).c_str(), F_OK) != 0;
+  });
+}
+
 bool QueuePlace::IsMyTurn(const Entry& entry, bool reap) const {
   for (const Ticket& ticket : ReadTickets(entry.folder.tickets())) {
     if (ticket.sequence == entry.ticket.sequence) return true;
@@ -169,7 +183,7 @@ bool QueuePlace::IsMyTurn(const Entry& entry, bool reap) const {
     if (IsOwned(path)) return false;
     if (reap) ::unlink(path.c_str());
   }
-  return false;  // our ticket is gone: Join again
+  return false;  // our ticket is gone: see IsLost
 }
 
 Result<std::optional<Taken>> QueuePlace::TryTake() {

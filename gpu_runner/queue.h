@@ -75,11 +75,14 @@ class QueuePlace {
   static Result<QueuePlace> Join(const std::filesystem::path& lock_directory,
                                  std::vector<DeviceFolder> folders, const Claim& claim);
   QueuePlace(QueuePlace&&) = default;
+  QueuePlace& operator=(QueuePlace&& other);
   ~QueuePlace() { Leave(); }
 
   // Takes the first accepted device that is free and where it is this caller's turn.
   Result<std::optional<Taken>> TryTake();
 
+  // Somebody removed a ticket of ours: the turn will never come, so Join again.
+  bool IsLost() const;
   // Devices where only the holder is before us.
   std::vector<std::size_t> NextInLine() const;
   // How many live tickets are before ours on the device where fewest are.

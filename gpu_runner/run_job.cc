@@ -40,7 +40,7 @@ std::string Variable(const char* name) {
 class Runner {
  public:
   explicit Runner(const RunOptions& options)
-      : options_(options), books_(HistoryFile(fs::current_path()), options.report) {}
+      : options_(options), books_(HistoryFileHere(), options.report) {}
 
   Result<int> Run() {
     CRUCIBLE_ASSIGN(toolchain_, ChosenToolchain(options_));
@@ -67,6 +67,9 @@ class Runner {
         LoadNvml();
         gpus = GpusOf(nvml_.get());
       }
+      if (gpus.empty() && options_.device.empty() && HasNvidiaDriver())
+        Say("gpu_run: there is an NVIDIA driver and no GPU to be had: " +
+            (why_no_nvml_.empty() ? "NVML lists none" : why_no_nvml_) + "; running on the CPU");
     }
     CRUCIBLE_ASSIGN(devices_, ResolveDevices(options_.device, std::move(gpus), why_no_nvml_));
     CRUCIBLE_ASSIGN(lock_directory_, LockDirectory());
@@ -78,9 +81,11 @@ class Runner {
     return {};
   }
 
-  // Whether nothing but a look at the job's clocks is wanted of NVML, should the device be free.
+  // Whether nothing but a look at the job's clocks is wanted of NVML, should the device be free. In
+  // a job of Slurm's, which GPUs there are and in what order is Slurm's to say.
   bool NvmlCanWait() const {
-    return options_.clocks != ClockPolicy::kPin && !options_.say_clocks && !toolchain_;
+    return options_.clocks != ClockPolicy::kPin && !options_.say_clocks && !toolchain_ &&
+           Variable("SLURM_JOB_ID").empty();
   }
 
   void LoadNvml() {
@@ -139,12 +144,7 @@ class Runner {
     lock_ = std::move(turn.lock);
     sequence_ = turn.sequence;
     if (lock_.valid()) return RunAsHolder();
-    JobRow row = RowOf(MakeRecord());
-    row.started_ms.reset();
-    row.ended_ms = SystemClock().UnixMs();
-    row.exit_code = turn.exit_code;
-    row.outcome = turn.outcome;
-    books_.Ended(row);
+    NeverStarted(turn.exit_code, turn.outcome);
     return turn.exit_code;
   }
 
@@ -188,11 +188,19 @@ class Runner {
       return Fail(ErrorKind::kUnavailable, "start on", device.id,
                   nvml_ == nullptr ? why_no_nvml_ : "NVML does not list it",
                   "check the GPU with nvidia-smi");
-    const std::string foreign = ForeignProcesses(*nvml_, device.id, kForeignMs);
+    CRUCIBLE_ASSIGN(const std::string foreign,
+                    ForeignProcesses(*nvml_, device.id, kForeignMs, [this] { return Stopped(); }));
+    if (stopped_by_ != 0)
+      return Fail(ErrorKind::kInterrupted, "start on", device.id, "a signal asked to stop");
     if (foreign.empty()) return {};
     return Fail(ErrorKind::kConflict, "start on", device.id,
                 "processes outside the queue compute on it: " + foreign,
                 "end them, run them through gpu_run, or use --share");
+  }
+
+  bool Stopped() {
+    if (const auto stop = signals_.NextStop()) stopped_by_ = *stop;
+    return stopped_by_ != 0;
   }
 
   JobRequest MakeRequest(const std::string& nonce, const std::string& job) const {
@@ -313,7 +321,9 @@ class Runner {
     } else {
       Unlock();
     }
-    return devices_.size() > 1 ? TryAnother(error) : Refused(error);
+    if (stopped_by_ == 0) return devices_.size() > 1 ? TryAnother(error) : Refused(error);
+    NeverStarted(128 + stopped_by_, "cancelled");
+    return 128 + stopped_by_;
   }
 
   // Another would do as well: back into the others' queues.
@@ -326,13 +336,17 @@ class Runner {
 
   // The call fails, and its row says that it did.
   Result<int> Refused(const Error& error) {
+    NeverStarted(kExitRunnerFailed, "failed");
+    return tl::unexpected(error);
+  }
+
+  void NeverStarted(int exit_code, const char* outcome) {
     JobRow row = RowOf(MakeRecord());
     row.started_ms.reset();
     row.ended_ms = SystemClock().UnixMs();
-    row.exit_code = kExitRunnerFailed;
-    row.outcome = "failed";
+    row.exit_code = exit_code;
+    row.outcome = outcome;
     books_.Ended(row);
-    return tl::unexpected(error);
   }
 
   void FinishRow(const Result<JobEnd>& end, int code, const ClockKeeper& clocks, JobRow* row) {
@@ -393,6 +407,7 @@ class Runner {
   std::int64_t queued_ms_ = 0, started_waiting_ms_ = 0;
   std::size_t device_ = 0;  // index of the one taken
   std::uint64_t sequence_ = 0;
+  int stopped_by_ = 0;  // a signal that came before the job
   UniqueFd lock_;
   Bookkeeper books_;
 };

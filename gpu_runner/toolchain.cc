@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/subprocess.h"
+#include "gpu_runner/driver_files.h"
 #include "gpu_runner/nvml.h"
 
 namespace crucible {
@@ -196,9 +197,9 @@ std::string ToolchainJson(const std::optional<Toolchain>& toolchain, const Devic
   const auto put = [&](const char* key, const std::string& value) {
     if (!value.empty()) json[key] = value;
   };
-  if (nvml != nullptr) put("driver", nvml->driver_version());
-  put("compute_capability", Capability(device, nvml));
+  if (device.is_gpu) put("driver", nvml ? nvml->driver_version() : DriverVersionInFiles());
   if (toolchain) {
+    put("compute_capability", Capability(device, nvml));  // NVML was asked, for the profile
     put("nvcc", toolchain->nvcc_version);
     put("host_compiler", toolchain->host_version);
     put("arch", toolchain->profile.arch);
@@ -219,7 +220,9 @@ std::string ToolchainJson(const std::optional<Toolchain>& toolchain, const Devic
   };
   const std::string fingerprint = fmt::format("{:016x}", Fnv1a(text()));
   json["fingerprint"] = fingerprint;
-  // Beside the fingerprint: another kernel, name or folder of the same tools is the same toolchain.
+  // Beside the fingerprint: another kernel, name or folder of the same tools is the same toolchain,
+  // and without a profile NVML may not have been asked; the device's name tells as much.
+  put("compute_capability", Capability(device, nvml));
   if (toolchain) put("profile", toolchain->profile.name);
   put("cuda_root", root);
   if (utsname system{}; ::uname(&system) == 0) json["kernel"] = system.release;

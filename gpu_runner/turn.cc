@@ -66,15 +66,16 @@ UniqueFd OpenPidfd(pid_t pid) {
   return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
 }
 
-std::string ForeignProcesses(const Nvml& nvml, const std::string& uuid, int wait_ms) {
+Result<std::string> ForeignProcesses(const Nvml& nvml, const std::string& uuid, int wait_ms,
+                                     const std::function<bool()>& stop) {
   const Nvml::Gpu* gpu = nvml.Find(uuid);
   const std::int64_t until = QueueNowMs() + wait_ms;
   for (;;) {
-    const auto processes = nvml.ComputeProcesses(*gpu);
-    if (!processes || processes->empty()) return "";
+    CRUCIBLE_ASSIGN(const std::vector<GpuProcess> processes, nvml.ComputeProcesses(*gpu));
+    if (processes.empty() || stop()) return std::string();
     if (QueueNowMs() >= until) {
       std::string text;
-      for (const GpuProcess& process : *processes) {
+      for (const GpuProcess& process : processes) {
         std::string name = ReadFile(fmt::format("/proc/{}/comm", process.pid)).value_or("");
         while (!name.empty() && name.back() == '\n') name.pop_back();
         text += fmt::format("{}pid {} ({})", text.empty() ? "" : ", ", process.pid,
@@ -98,6 +99,11 @@ Result<Turn> WaitForTurn(const TurnRequest& request) {
   for (;;) {
     CRUCIBLE_ASSIGN(std::optional<Taken> taken, place.TryTake());
     if (taken) return Turn{taken->device, std::move(taken->lock), 0, "", taken->sequence};
+    if (place.IsLost()) {  // somebody cleared the folder: the end of the queue, and its start again
+      if (!options.quiet) Say("gpu_run: the ticket of this call has gone; it queues again");
+      CRUCIBLE_ASSIGN(place, QueuePlace::Join(request.lock_directory, *request.folders, claim));
+      continue;
+    }
     if (announce_at_ms == 0) request.waiting();
     const std::int64_t now = QueueNowMs();
     std::int64_t wait_ms = kRecheckMs;

@@ -44,7 +44,9 @@ Result<Turn> WaitForTurn(const TurnRequest& request);
 
 // Processes that compute on the GPU and are none of this queue's, by pid and name, once those that
 // are just ending have had `wait_ms`; empty: none. A pid of another container has no name here.
-std::string ForeignProcesses(const Nvml& nvml, const std::string& uuid, int wait_ms);
+// kUnavailable: NVML does not say. `stop` is asked meanwhile and ends the wait.
+Result<std::string> ForeignProcesses(const Nvml& nvml, const std::string& uuid, int wait_ms,
+                                     const std::function<bool()>& stop);
 
 // One write to stderr, so that lines of several callers on one terminal do not mix.
 void Say(const std::string& text);

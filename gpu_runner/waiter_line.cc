@@ -34,11 +34,4 @@ std::string DescribeHolder(const std::optional<HolderRecord>& record, std::int64
   return text;
 }
 
-std::string WaiterLine(const std::string& device, const std::optional<HolderRecord>& record,
-                       int ahead, std::int64_t now_ms) {
-  const bool held = record && !record->released;
-  return fmt::format("gpu_run: waiting for {}: held by {}; {} before this call in the queue",
-                     device, DescribeHolder(held ? record : std::nullopt, now_ms), ahead);
-}
-
 }  // namespace crucible

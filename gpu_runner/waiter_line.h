@@ -15,8 +15,4 @@ std::string DescribeHolder(const std::optional<HolderRecord>& record, std::int64
 // Words as one would type them, cut after `max_length` characters.
 std::string ShellWords(const std::vector<std::string>& argv, std::size_t max_length = 80);
 
-// "gpu_run: waiting for cpu: held by ...; 2 before this call"
-std::string WaiterLine(const std::string& device, const std::optional<HolderRecord>& record,
-                       int ahead, std::int64_t now_ms);
-
 }  // namespace crucible

@@ -89,8 +89,8 @@ void ReadAgent(CampaignReader& reader, const toml::table& root, CampaignFile& fi
 void ReadRoot(CampaignReader& reader, const toml::table& root, const fs::path& path,
               CampaignFile& file) {
   reader.AllowKeys(root, "the campaign file",
-                   {"name", "target", "branch", "agents", "budget", "mission", "agent", "merge",
-                    "model", "planner"});
+                   {"name", "target", "branch", "agents", "cases", "budget", "mission", "agent",
+                    "merge", "model", "planner"});
   if (!reader.Text(root, "name", file.name))
     reader.Complain(root, "'name' is missing", "add name = \"…\"");
   else if (!IsName(file.name))
@@ -102,6 +102,7 @@ void ReadRoot(CampaignReader& reader, const toml::table& root, const fs::path& p
   file.target = (fs::absolute(path).parent_path() / target).lexically_normal();
   reader.Text(root, "branch", file.branch);
   reader.Whole(root, "agents", 1, 64, file.agents);
+  reader.Texts(root, "cases", file.cases);
 }
 
 Result<CampaignFile> Parse(const std::string& text, const fs::path& path, bool target_must_exist) {

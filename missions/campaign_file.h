@@ -4,6 +4,8 @@
 //   target = "../targets/eigh_cpu.toml"   # relative to this file
 //   branch = "main"                  # the branch that merges move
 //   agents = 2                       # missions at once
+//   cases = ["n32"]                  # only these are worked on (not said: all); every case stays
+//                                    // under the ratchet
 //   [budget]
 //   wall = "5m"                      # no new mission after this; running ones end (`budget`)
 //   missions = 8                     # at most (0: no limit)
@@ -58,6 +60,7 @@ struct CampaignFile {
   std::string name, branch = "main";
   std::filesystem::path file, target;  // absolute
   int agents = 2;
+  std::vector<std::string> cases;  // empty: all
   std::int64_t wall_ms = 3'600'000;
   int missions = 0;
   int idle_missions = 0;  // 0: never stop for that

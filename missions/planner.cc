@@ -150,7 +150,7 @@ class Planner {
     const auto thinned = ThinnedMarginOf(in_.entries, in_.missions, in_.target->name, in_.campaign);
     if (!thinned) return std::nullopt;
     for (const std::string& name : thinned->claimed) {
-      if (taken_.contains(name) || in_.target->FindCase(name) == nullptr) continue;
+      if (!IsFree(name) || in_.target->FindCase(name) == nullptr) continue;
       MissionPlan plan;
       plan.flavour = "precision";
       plan.cases = {name};
@@ -168,12 +168,18 @@ class Planner {
   std::optional<MissionPlan> MostPromising() { return Best(free_); }
 
   std::string WhyNot() const {
-    std::string text = fmt::format("every case of {} is being worked on", in_.target->name);
+    std::string text =
+        fmt::format("every case of {} is being worked on",
+                    in_.only.empty() ? in_.target->name : "the campaign file's list");
     if (in_.target->cases.empty()) text = fmt::format("{} has no cases", in_.target->name);
     return notes_.empty() ? text : text + "; " + notes_;
   }
 
  private:
+  bool IsFree(const std::string& name) const {
+    return !taken_.contains(name) && (in_.only.empty() || Contains(in_.only, name));
+  }
+
   void Note(const std::string& note) { notes_ += (notes_.empty() ? "" : "; ") + note; }
 
   // Empty: the campaign's usual one.
@@ -223,7 +229,7 @@ class Planner {
   // share a file with a running mission, as long as others are there.
   void OrderFreeCases() {
     for (std::size_t i = 0; i < scores_.size(); ++i)
-      if (!taken_.contains(in_.target->cases[i].name)) free_.push_back(i);
+      if (IsFree(in_.target->cases[i].name)) free_.push_back(i);
     std::stable_sort(free_.begin(), free_.end(), [&](std::size_t a, std::size_t b) {
       return scores_[a].value > scores_[b].value;
     });

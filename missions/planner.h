@@ -37,6 +37,7 @@ namespace crucible {
 struct PlannerInput {
   const Target* target = nullptr;
   std::string campaign;
+  std::vector<std::string> only;     // cases that this campaign works on; empty: all
   std::vector<MissionRow> missions;  // of the log, oldest first
   std::vector<Entry> entries;        // of the target, oldest first
   std::vector<Point> points;

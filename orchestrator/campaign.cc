@@ -19,9 +19,28 @@ namespace {
 constexpr std::int64_t kPollMs = 100;
 constexpr std::int64_t kStatusEveryMs = 10'000;
 constexpr std::int64_t kSpendEveryMs = 2'000;
+constexpr std::int64_t kStopLookEveryMs = 1'000;
+constexpr int kRunnersEndMs = 5'000;
 
 volatile sig_atomic_t g_interrupts = 0;
 void OnInterrupt(int) { g_interrupts = g_interrupts + 1; }
+
+// The gpu_run processes of a run complete their rows on SIGTERM; on SIGKILL nobody knows when their
+// jobs ended.
+void EndRunners(const std::string& run_nonce) {
+  const std::int64_t deadline_ns = SystemClock().MonotonicNs() + kRunnersEndMs * 1'000'000LL;
+  std::vector<ProcessIdentity> runners;
+  for (const pid_t pid : ProcessesWithEnvironment("CRUCIBLE_RUN", run_nonce)) {
+    std::error_code ignored;
+    const auto program = std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), ignored);
+    if (program.filename() != "gpu_run") continue;
+    runners.push_back(IdentityOf(pid));
+    ::kill(pid, SIGTERM);
+  }
+  for (const ProcessIdentity& runner : runners)
+    while (IsAlive(runner) && SystemClock().MonotonicNs() < deadline_ns)
+      SystemClock().SleepFor(std::chrono::milliseconds(20));
+}
 
 std::string RunNonceName(const std::string& campaign) { return "run:" + campaign; }
 
@@ -64,8 +83,9 @@ Result<CampaignSummary> Campaign::Impl::Loop() {
   }
   Event("", "campaign",
         fmt::format("campaign {} on {} runs, {} agents", row.name, target.name, file.agents));
-  CRUCIBLE_TRY(ProveFirst());
-  CRUCIBLE_TRY(MeasureFirst());
+  auto ready = ProveFirst();
+  if (ready) ready = MeasureFirst();
+  if (!ready && !StopAsked()) return tl::unexpected(ready.error());
   for (;;) {
     bool stop_now = false;
     CRUCIBLE_TRY(FollowControl(&stop_now));
@@ -88,6 +108,7 @@ Result<CampaignSummary> Campaign::Impl::Loop() {
   summary.why = why_draining;
   for (const MissionRow& mission : missions) {
     ++summary.missions;
+    summary.crashed += mission.outcome == "crashed";
     summary.landed += mission.merge_outcome == "landed";
     summary.experiments += ExperimentsOf(mission.id);
   }
@@ -131,8 +152,8 @@ Result<> Campaign::Impl::MeasureLast() {
                      row.name, MeasureFor::kBesidePeers);
 }
 
-void Campaign::Impl::Drain(const std::string& why) {
-  if (draining) return;
+void Campaign::Impl::Drain(const std::string& why, Cause cause) {
+  if (draining && (cause != Cause::kPerson || why == why_draining)) return;
   draining = true;
   why_draining = why;
   Event("", "campaign", "no new missions: " + why);
@@ -149,16 +170,27 @@ void Campaign::Impl::TellAgentsToEnd(const std::string& why) {
   }
 }
 
+bool Campaign::Impl::StopAsked() {
+  if (g_interrupts > 0) return true;
+  const std::int64_t now_ms = SystemClock().UnixMs();
+  if (stop_asked || now_ms - last_stop_look_ms < kStopLookEveryMs) return stop_asked;
+  last_stop_look_ms = now_ms;
+  const auto now = store.FindCampaign(row.name);
+  stop_asked = now && *now && (*now)->state == "stopping";
+  return stop_asked;
+}
+
 Result<> Campaign::Impl::FollowControl(bool* stop_now) {
   if (g_interrupts > 0) {
-    Drain("interrupted by a signal; `crucible campaign resume` takes it up");
+    Drain("interrupted by a signal; `crucible campaign resume` takes it up", Cause::kPerson);
     *stop_now = true;
     return {};
   }
   CRUCIBLE_ASSIGN(const auto now, store.FindCampaign(row.name));
-  if (now && now->state == "paused") Drain("paused by a person; running missions end");
+  if (now && now->state == "paused")
+    Drain("paused by a person; running missions end", Cause::kPerson);
   if (now && now->state == "stopping") {
-    Drain("stopped by a person");
+    Drain("stopped by a person", Cause::kPerson);
     *stop_now = true;
   }
   if (row.deadline_ms && SystemClock().UnixMs() >= *row.deadline_ms)
@@ -167,7 +199,9 @@ Result<> Campaign::Impl::FollowControl(bool* stop_now) {
   const auto begun = std::count_if(missions.begin(), missions.end(), [](const MissionRow& mission) {
     return mission.state != "planned";
   });
-  if (file.missions > 0 && begun >= file.missions) Drain("all its missions were started");
+  // One that a person added is begun beyond that number.
+  const bool added_waits = begun < std::ssize(missions);
+  if (file.missions > 0 && begun >= file.missions && !added_waits) Drain(kAllStarted);
   if (const std::int64_t ms = SystemClock().UnixMs(); ms - last_spend_ms >= kSpendEveryMs) {
     last_spend_ms = ms;
     CRUCIBLE_ASSIGN(spent, SpendOf(&store, workspace, row.name));
@@ -259,6 +293,10 @@ Result<> Campaign::Impl::Merge() {
 }
 
 Result<> Campaign::Impl::End(const std::string& state, const std::string& why) {
+  // Nobody begins another job; those that run are ended by their own runner, which says so.
+  for (auto& [mission, agent] : agents) agent.process.Signal(SIGSTOP);
+  if (merge) merge->process.Signal(SIGSTOP);
+  if (!agents.empty() || merge) EndRunners(run_nonce);
   for (auto& [mission, agent] : agents) {
     agent.stopped_with_campaign = agent.process.running();
     agent.process.Signal(SIGKILL);

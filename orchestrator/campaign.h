@@ -22,9 +22,12 @@ namespace crucible {
 
 struct CampaignSummary {
   std::string name, state;  // finished | stopped | paused | interrupted
-  int missions = 0, landed = 0, experiments = 0;
+  int missions = 0, landed = 0, crashed = 0, experiments = 0;
   std::string why;  // it ended
 };
+
+// "ACTION campaign NAME: the log has no such campaign; …"
+Error NoSuchCampaign(const std::string& action, const std::string& name);
 
 // A line of progress for a person; called often, never from two threads.
 using Progress = std::function<void(const std::string& line)>;

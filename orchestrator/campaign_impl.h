@@ -23,6 +23,8 @@ namespace crucible {
 // Between the end of an agent's time and its kill: it still has to write its result.
 inline constexpr std::int64_t kAgentGraceMs = 20'000;
 
+inline constexpr char kAllStarted[] = "all its missions were started";
+
 struct RunningAgent {
   std::string mission;
   Subprocess process;
@@ -74,6 +76,8 @@ struct Campaign::Impl {
   int failed_at_once = 0;  // missions in a row
   bool draining = false;   // no new missions
   std::string why_draining;
+  bool stop_asked = false;
+  std::int64_t last_stop_look_ms = 0;
   std::int64_t last_event = 0;
   std::int64_t last_status_ms = 0;
   std::int64_t last_spend_ms = 0;
@@ -90,7 +94,10 @@ struct Campaign::Impl {
   Result<> MeasureFirst();
   Result<> MeasureLast();
   Result<> FollowControl(bool* stop_now);
-  void Drain(const std::string& why);
+  enum class Cause { kBudget, kPerson };
+  // No new missions. A person's last word is the reason that is told, whatever budget came first.
+  void Drain(const std::string& why, Cause cause = Cause::kBudget);
+  bool StopAsked();  // a signal, or `campaign stop`; looks at the log once a second at most
   void TellAgentsToEnd(const std::string& why);
   Result<> StartMissions();
   Result<> ReapAgents();
@@ -99,10 +106,13 @@ struct Campaign::Impl {
   void ShowEvents();
   void ShowStatus();
   void Event(const std::string& mission, const std::string& kind, const std::string& text);
-  BaselineContext Baseline() { return {&workspace, &target, &repository, run_nonce}; }
+  BaselineContext Baseline() {
+    return {&workspace, &target, &repository, run_nonce, [this] { return StopAsked(); }};
+  }
 
   // campaign_missions.cc: one mission's beginning and end.
-  Result<bool> StartOne();  // false: nothing to start now
+  Result<bool> StartOne();                             // false: nothing to start now
+  Result<bool> StartAdded(const PlannerInput& input);  // when all it may choose were begun
   Result<bool> StartPlanned(const PlannedMission& planned);
   Result<> Launch(MissionRow row, const std::string& why, const std::vector<std::string>& retry);
   Result<> EndAgent(RunningAgent* agent);

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/process_identity.h"
 #include "orchestrator/agents/agent_ready.h"
+#include "orchestrator/agents/knobs.h"
 #include "orchestrator/campaign_impl.h"
 
 namespace crucible {
@@ -51,6 +52,28 @@ Result<> CheckPlace(const Workspace& workspace, Repository* repository) {
   return {};
 }
 
+// What the proposer turns, as it will find it: a mistake in there would crash every mission.
+Result<> CheckKnobs(const Target& target, Repository* repository) {
+  if (target.knobs_file.empty())
+    return Fail(ErrorKind::kUsage, "launch the proposer on", target.name,
+                "the target names no knobs file",
+                "add [knobs] file = … to " + target.file.string());
+  CRUCIBLE_ASSIGN(const std::string tip, repository->MainTip());
+  const auto read = [&](const std::string& file) -> Result<std::string> {
+    auto text = repository->ReadFileAt(tip, file);
+    if (text || text.error().kind != ErrorKind::kNotFound) return text;
+    return Fail(
+        ErrorKind::kUsage, "read knobs of", target.name,
+        fmt::format("{} at {} has no file {}", repository->main_branch(), tip.substr(0, 12), file),
+        fmt::format("commit it there, or correct {}",
+                    file == target.knobs_file ? target.file.string() : target.knobs_file));
+  };
+  CRUCIBLE_ASSIGN(const std::string text, read(target.knobs_file));
+  CRUCIBLE_ASSIGN(const KnobSpace space, ParseKnobs(text, target.knobs_file));
+  CRUCIBLE_TRY(ReadConfiguration(space, read));
+  return {};
+}
+
 // The campaign's own copies: a later edit of the user's files changes nothing that runs.
 Result<> Freeze(const CampaignFile& file, const Workspace& workspace) {
   const std::filesystem::path folder = workspace.Campaign(file.name);
@@ -77,19 +100,25 @@ Result<FileLock> TakeCampaign(const std::string& action, const std::string& name
   return std::move(*lock);
 }
 
-Error NoSuchCampaign(const std::string& name) {
-  return Fail(ErrorKind::kNotFound, "resume", name, "the log has no such campaign",
-              "`crucible campaign status` lists them")
-      .value();
-}
-
 }  // namespace
+
+Error NoSuchCampaign(const std::string& action, const std::string& name) {
+  return {ErrorKind::kNotFound, fmt::format("{} campaign {}: the log has no such campaign; "
+                                            "`crucible campaign status` shows the newest",
+                                            action, name)};
+}
 
 Result<Campaign> Campaign::Launch(const CampaignFile& file, const std::filesystem::path& repository,
                                   const Workspace& workspace, Progress progress) {
   CRUCIBLE_ASSIGN(Target target, LoadTarget(file.target));
+  for (const std::string& name : file.cases)
+    if (target.FindCase(name) == nullptr)
+      return Fail(ErrorKind::kUsage, "launch", file.name,
+                  fmt::format("its cases name {}, which target {} does not have", name, target.name),
+                  "look at the [[case]] tables of " + file.target.string());
   CRUCIBLE_ASSIGN(Repository opened, Repository::Open(repository, file.branch));
   CRUCIBLE_TRY(CheckPlace(workspace, &opened));
+  if (file.agent.kind == "proposer") CRUCIBLE_TRY(CheckKnobs(target, &opened));
   CRUCIBLE_TRY(AgentsReady(file.agent, file.planner));
   CRUCIBLE_TRY(PrepareHome(workspace));
   CRUCIBLE_ASSIGN(Store store, Store::Open(workspace.LogFile()));
@@ -108,7 +137,7 @@ Result<Campaign> Campaign::Launch(const CampaignFile& file, const std::filesyste
   row.target = target.name;
   row.file = (workspace.Campaign(file.name) / "campaign.toml").string();
   const std::uint64_t seed = file.seed != 0 ? file.seed : std::stoull(RandomHex(7), nullptr, 16);
-  row.settings = json{{"id", RandomHex(4)}, {"seed", seed}, {"source", file.file.string()}}.dump();
+  row.settings = JsonText({{"id", RandomHex(4)}, {"seed", seed}, {"source", file.file.string()}});
   row.state = "interrupted";  // until the loop owns it
   row.started_ms = SystemClock().UnixMs();
   row.deadline_ms = row.started_ms + file.wall_ms;
@@ -124,6 +153,9 @@ Result<Campaign> Campaign::Launch(const CampaignFile& file, const std::filesyste
   } else {
     (void)store.RemoveCampaign(file.name);
     (void)RemoveTree(workspace.Campaign(file.name));
+    // Let go with what had begun; nobody else's when it can be had at once.
+    if (auto lock = FileLock::TryTake(workspace.CampaignLock(file.name)); lock && *lock)
+      FileLock::Remove(std::move(**lock), workspace.CampaignLock(file.name));
   }
   return campaign;
 }
@@ -133,7 +165,7 @@ Result<Campaign> Campaign::Resume(const std::string& name, const std::filesystem
   // Neither a log nor a lock is made by looking for one.
   CRUCIBLE_ASSIGN(Store store, Store::OpenReadOnly(workspace.LogFile()));
   CRUCIBLE_ASSIGN(const auto row, store.FindCampaign(name));
-  if (!row) return tl::unexpected(NoSuchCampaign(name));
+  if (!row) return tl::unexpected(NoSuchCampaign("resume", name));
   CRUCIBLE_ASSIGN(FileLock owned, TakeCampaign("resume", name, workspace));
   return Impl::Open(name, repository, workspace, std::move(progress), std::move(owned));
 }
@@ -144,7 +176,7 @@ Result<Campaign> Campaign::Impl::Open(const std::string& name,
                                       FileLock owned) {
   CRUCIBLE_ASSIGN(Store store, Store::Open(workspace.LogFile()));
   CRUCIBLE_ASSIGN(const auto row, store.FindCampaign(name));
-  if (!row) return tl::unexpected(NoSuchCampaign(name));
+  if (!row) return tl::unexpected(NoSuchCampaign("resume", name));
   if (const ProcessIdentity owner = ProcessIdentityFromText(row->owner); IsAlive(owner))
     return Fail(ErrorKind::kConflict, "resume", name,
                 fmt::format("it is running in process {}", owner.pid),

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/printable.h"
 #include "base/process_identity.h"
 #include "briefs/brief.h"
 #include "missions/mission_text.h"
@@ -30,8 +31,8 @@ std::string LastLine(const std::filesystem::path& file) {
   const std::size_t end = text->find_last_not_of("\n ");
   if (end == std::string::npos) return "";
   const std::size_t start = text->rfind('\n', end);
-  return text->substr(start == std::string::npos ? 0 : start + 1,
-                      end - (start == std::string::npos ? 0 : start + 1) + 1);
+  const std::size_t first = start == std::string::npos ? 0 : start + 1;
+  return ValidUtf8(std::string_view(*text).substr(first, end - first + 1), kReasonBytes);
 }
 
 std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
@@ -63,6 +64,7 @@ Result<bool> Campaign::Impl::StartOne() {
   PlannerInput input;
   input.target = &target;
   input.campaign = row.name;
+  input.only = file.cases;
   CRUCIBLE_ASSIGN(input.missions, store.Missions(""));
   EntryFilter filter;
   filter.target = target.name;
@@ -71,18 +73,30 @@ Result<bool> Campaign::Impl::StartOne() {
   CRUCIBLE_ASSIGN(input.now, KnownConditions(&store, target.name));
   CRUCIBLE_ASSIGN(const std::string tip, repository.MainTip());
   CRUCIBLE_ASSIGN(input.files_of_case, KnobFilesOfCases(Baseline(), tip));
+  const auto begun = std::count_if(
+      input.missions.begin(), input.missions.end(), [this](const MissionRow& mission) {
+        return mission.campaign == row.name && mission.state != "planned";
+      });
+  if (file.missions > 0 && begun >= file.missions) return StartAdded(input);
   std::string why_not;
   CRUCIBLE_ASSIGN(const auto planned, ChoosePlan(input, &why_not));
   if (asking) return false;
   if (!planned) {
-    if (agents.empty() && !merge && merge_queue.empty()) {
-      draining = true;
-      why_draining = why_not.empty() ? "the planner has nothing left to do" : why_not;
-      Event("", "campaign", "no new missions: " + why_draining);
-    }
+    if (agents.empty() && !merge && merge_queue.empty())
+      Drain(why_not.empty() ? "the planner has nothing left to do" : why_not);
     return false;
   }
   return StartPlanned(*planned);
+}
+
+Result<bool> Campaign::Impl::StartAdded(const PlannerInput& input) {
+  std::string why_not;
+  const auto plan = PlanNext(input, "kernel", &why_not);
+  if (plan && !plan->added_mission.empty()) return StartPlanned({*plan, {}, {}});
+  // It waits for its cases, or cannot be begun at all.
+  if (agents.empty() && !merge && merge_queue.empty())
+    Drain(why_not.empty() ? std::string(kAllStarted) : why_not);
+  return false;
 }
 
 Result<bool> Campaign::Impl::StartPlanned(const PlannedMission& planned) {
@@ -105,7 +119,7 @@ Result<bool> Campaign::Impl::StartPlanned(const PlannedMission& planned) {
   const json before = json::parse(mission.settings, nullptr, false);
   if (before.is_object() && before.contains("added_by")) settings["added_by"] = before["added_by"];
   if (!planned.record.empty()) settings["planner"] = json::parse(planned.record);
-  mission.settings = settings.dump();
+  mission.settings = JsonText(settings);
   if (mission.id.empty()) {
     CRUCIBLE_ASSIGN(mission.id, store.AddMission(mission));
   } else {
@@ -166,8 +180,8 @@ Result<> Campaign::Impl::Launch(MissionRow mission, const std::string& why,
   plan.why = why;
   plan.retry = retry;
   std::string text =
-      MissionText(mission.id, plan, target, {file.mission_wall_ms, file.mission_experiments}, tip,
-                  mission.worktree);
+      MissionText(mission.id, plan, target, {file.mission_wall_ms, file.mission_experiments},
+                  file.branch, tip, mission.worktree);
   BriefInput brief;
   brief.target = target.name;
   brief.cases = mission.cases;
@@ -245,7 +259,7 @@ Result<> Campaign::Impl::EndAgent(RunningAgent* agent) {
   mission.owner.clear();
   json spend = SpendForRow(workspace, mission);
   spend["experiments"] = ExperimentsOf(mission.id);
-  mission.spend = spend.dump();
+  mission.spend = JsonText(spend);
   CountFailureAtOnce(mission);
   const bool to_merge =
       !mission.best_commit.empty() && mission.outcome != "pivot" && mission.outcome != "blocked";
@@ -258,7 +272,7 @@ Result<> Campaign::Impl::EndAgent(RunningAgent* agent) {
   Event(mission.id, "mission",
         fmt::format(
             "{} ended: {}{}", mission.id, mission.outcome,
-            mission.report.empty() ? "" : " (" + FirstLine(mission.report).substr(0, 200) + ")"));
+            mission.report.empty() ? "" : " (" + ValidUtf8(FirstLine(mission.report), 200) + ")"));
   if (to_merge)
     merge_queue.push_back(mission.id);
   else
@@ -279,7 +293,7 @@ void Campaign::Impl::CountFailureAtOnce(const MissionRow& ended) {
   }
   if (++failed_at_once < std::max(kMostFailures, file.agents + 1)) return;
   Drain(fmt::format("{} missions in a row failed at once; the last: {}", failed_at_once,
-                    ended.report.substr(0, kReasonBytes)));
+                    ValidUtf8(ended.report, kReasonBytes)));
 }
 
 Result<> Campaign::Impl::CleanUp(const MissionRow& mission) {

@@ -14,6 +14,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::size_t kMostAnswerBytes = 16u << 20;
+
 std::string TextOf(const json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
@@ -73,7 +75,7 @@ Result<JudgeReport> Parse(const Workspace& workspace, const std::filesystem::pat
   report.wall_ms = object.value("wall_ms", std::int64_t{0});
   if (const auto found = object.find("conditions"); found != object.end() && found->is_object())
     for (const auto& [name, value] : found->items())
-      report.conditions[name] = value.is_string() ? value.get<std::string>() : value.dump();
+      report.conditions[name] = value.is_string() ? value.get<std::string>() : JsonText(value);
   if (const auto found = object.find("cases"); found != object.end())
     for (const json& item : *found) report.cases.push_back(ReadCase(item));
   if (const auto found = object.find("checks"); found != object.end()) ReadChecks(*found, &report);
@@ -146,7 +148,7 @@ Result<JudgeReport> RunJudge(const Workspace& workspace, const JudgeRequest& req
                              "--target", request.target->file.string()});
   const auto add_arm = [&](const char* option, const Arm& arm) -> Result<> {
     const std::filesystem::path file = folder / (stem + "." + (option + 2) + ".arm.json");
-    CRUCIBLE_TRY(WriteFileAtomically(file, ToJson(arm).dump(2) + "\n"));
+    CRUCIBLE_TRY(WriteFileAtomically(file, JsonText(ToJson(arm), 2) + "\n"));
     words.insert(words.end(), {option, file.string()});
     return {};
   };
@@ -161,8 +163,12 @@ Result<JudgeReport> RunJudge(const Workspace& workspace, const JudgeRequest& req
   if (request.checked_already) words.push_back("--no-quick-check");
 
   SubprocessSpec spec{.argv = words, .environment = request.environment};
-  CRUCIBLE_ASSIGN(const Captured run, RunCaptured(std::move(spec)));
+  CRUCIBLE_ASSIGN(const Captured run,
+                  RunCaptured(std::move(spec), std::nullopt, {}, kMostAnswerBytes, request.stop));
   if (!request.log.empty()) CRUCIBLE_TRY(AppendLine(request.log, run.err));
+  if (run.stopped)
+    return Fail(ErrorKind::kInterrupted, "judge", request.op, "it was stopped before its verdict",
+                "run the command again");
   const int code = run.status.ShellCode();
   if (code == 124)
     return Fail(ErrorKind::kTimeout, "judge", request.op, "the job ran past its limit",

@@ -3,22 +3,26 @@
 #
 # Clones this repository's HEAD to build/demo/crucible, so that your own branches stay where they are,
 # launches missions/campaigns/demo.toml there, and prints what came of it. With `--agents scripted` the
-# agents are language models with crucible's tools, played by a server on loopback.
+# agents are language models with crucible's tools, played by a server on loopback. `--words` only
+# says whether the words are right, before anything is built.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 root=$PWD
 place=$root/build/demo
 crucible=$root/build/bin/crucible
 
+only_words=0
+if [ "${1:-}" = --words ]; then only_words=1; shift; fi
 campaign=missions/campaigns/demo.toml
-if [ "${1:-}" = --agents ]; then
-  case "${2:-}" in
-    scripted) campaign=missions/campaigns/demo_scripted.toml ;;
-    proposer) ;;
-    *) echo "demo --agents '${2:-}': there are no such agents; use proposer or scripted" >&2; exit 2 ;;
+while [ $# -gt 0 ]; do
+  case "$1 ${2:-}" in
+    "--agents scripted") campaign=missions/campaigns/demo_scripted.toml; shift 2 ;;
+    "--agents proposer") shift 2 ;;
+    "--agents "*) echo "demo --agents '${2:-}': there are no such agents; use proposer or scripted" >&2; exit 2 ;;
+    *) echo "demo '$1': there is no such option; see ./dev help" >&2; exit 2 ;;
   esac
-  shift 2
-fi
+done
+[ "$only_words" -eq 0 ] || exit 0
 
 unset CRUCIBLE_HOME CRUCIBLE_GPU_TOKEN 2>/dev/null || true
 rm -rf "$place"
@@ -49,14 +53,19 @@ if [ "$campaign" = missions/campaigns/demo_scripted.toml ]; then
   ANTHROPIC_API_KEY=sk-scripted-demo   # the server takes no other: nothing is reached without it
   export ANTHROPIC_BASE_URL ANTHROPIC_API_KEY
 fi
-"$crucible" campaign launch "$campaign" "$@"
+"$crucible" campaign launch "$campaign"
 
 echo
 echo "== what was kept =="
 "$crucible" log query --kind win --target eigh_cpu
 echo
-echo "== what was rejected, and why =="
-"$crucible" log query --kind loss --kind null --kind inconclusive --kind refused --kind crashed --target eigh_cpu
+echo "== what was not kept, and why =="
+not_kept=(--kind loss --kind null --kind inconclusive --kind refused --kind crashed --target eigh_cpu)
+"$crucible" log query "${not_kept[@]}"
+"$crucible" log query "${not_kept[@]}" --json | python3 -c '
+import json, sys
+for entry in json.load(sys.stdin):
+    print("e%s: %s" % (entry["id"], entry["reason"]))'
 echo
 if [ "$campaign" = missions/campaigns/demo_scripted.toml ]; then
   echo "== missions: outcome and spend =="
@@ -74,3 +83,4 @@ echo "merges on the demo's main: git -C build/demo/crucible log --first-parent -
 git log -12 --first-parent --oneline main
 echo
 echo "dashboard: $place/dashboard.html"
+echo "go on there: cd build/demo/crucible, then $crucible brief n176, log show e1, mission list, campaign status"

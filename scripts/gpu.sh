@@ -102,6 +102,9 @@ compile() {  # compile FOLDER [cmake arguments]: FOLDER/bench and the tests in i
     "-DCMAKE_CUDA_ARCHITECTURES=${capability:-90}a-real" "$@" &&
     cmake --build "$folder" -j "$(nproc)"
 }
+library_tests() {
+  build/eigh/tests_device/eigh_cuda_finish_test && build/eigh/tests_device/eigh_cuda_api_test
+}
 consumer() {
   cmake --install build/eigh --prefix build/eigh-install &&
     cmake -S kernels/eigh/tests_device/consumer -B build/eigh-consumer \
@@ -197,7 +200,7 @@ table() {
 [ "$dry" -eq 1 ] || mkdir -p build/gpu
 run_step build 'Built target crucible_eigh$|rror' compile build/eigh
 run_step install 'eigh' consumer
-run_step api 'failures$|FAILED' build/eigh/tests_device/eigh_cuda_api_test
+run_step api 'failures$|FAILED' library_tests
 run_step check '^correct:|FAIL' "$bench" correct "${words[@]}"
 run_step cheats 'tests passed|Failed|NOT run|rror:' cheats
 run_step wide '^wide:|FAIL' "$bench" wide draws "$draws" "${words[@]}"

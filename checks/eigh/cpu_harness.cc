@@ -79,6 +79,7 @@ Result<GuardedSolver*> CpuHarness::Solver() {
 Result<Json> CpuHarness::Hello(const Json& request) {
   CRUCIBLE_TRY(IntegerField(request, "protocol", kHarnessProtocol, kHarnessProtocol));
   CRUCIBLE_ASSIGN(GuardedSolver* const solver, Solver());
+  const Awake awake(solver->worker());
   Json configuration = Json::parse(solver->worker().configuration(), nullptr, false);
   if (!configuration.is_object())
     return Fail(ErrorKind::kUsage, "read eigh_cpu_configuration of",
@@ -114,6 +115,7 @@ Result<Json> CpuHarness::Check(const Json& request) {
   CRUCIBLE_ASSIGN(const EighCase parameters, ParseCase(request));
   CRUCIBLE_ASSIGN(const std::uint64_t seed, SeedField(request));
   CRUCIBLE_ASSIGN(GuardedSolver* const solver, Solver());
+  const Awake awake(solver->worker());
   CRUCIBLE_TRY(solver->WorkspaceBytes(parameters.batch, parameters.n));
   Json margins = MarginsJson({});
   std::string reason;

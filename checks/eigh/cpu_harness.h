@@ -43,7 +43,7 @@ class CpuHarness {
 
  private:
   struct Prepared;
-  struct SlotTimes;
+  struct SlotRun;
 
   // Loads the library at the first request that needs it, so that a missing one is a reply.
   Result<GuardedSolver*> Solver();
@@ -53,16 +53,10 @@ class CpuHarness {
                             const std::vector<float>& a, nlohmann::json* margins);
   std::string JudgePoisoned(GuardedSolver* solver, const EighCase& parameters, std::uint64_t seed,
                             nlohmann::json* margins);
-  std::string TimedCall(SlotTimes* times, bool full_gates);
-  // Time that calls were seen to take beyond what they say, and what is believed.
-  struct Missing {
-    double us = 0, limit_us = 0;
-  };
-  static Missing MissingTime(const SlotTimes& times);
-  static Missing LateAnswer(const SlotTimes& times);
-  static double Patience(const SlotTimes& times);  // ns
+  std::string TimedCall(SlotRun* slot, bool full_gates);
 
   CpuHarnessOptions options_;
+  int doubted_slots_ = 0;  // in a row
   std::unique_ptr<GuardedSolver> solver_;
   std::unique_ptr<Handover> handover_;
   std::unique_ptr<GpuWatch> gpu_;  // of a CUDA library alone

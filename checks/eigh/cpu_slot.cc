@@ -12,6 +12,7 @@
 #include "checks/eigh/gates.h"
 #include "checks/eigh/parallel.h"
 #include "checks/eigh/probe.h"
+#include "checks/eigh/slot_times.h"
 #include "checks/eigh/variant.h"
 #include "checks/harness/machine.h"
 #include "checks/harness/protocol_server.h"
@@ -27,23 +28,17 @@ constexpr double kPrepareFlops = 1.5e9;
 constexpr double kFlopsPerEntryTimesN = 12;  // making, solving and judging: about 12 n^3 a matrix
 // A full sweep of the last-level cache goes before a call (or a slot) this many times as long.
 constexpr std::int64_t kSweepWorth = 5;
-// What a call may be seen to take beyond its time: a share of it, its copies out included, and what
-// handing over nothing took, some times over, because a busy machine wakes a process late.
-constexpr double kSeenTolerance = 0.05;
-constexpr double kHandovers = 4;
-constexpr double kSeenResolutionNs = 50'000;
-// The same for the answer, which waits for the copies of the outputs: so many times as long as the
-// harness's own, and two more hand-overs' worth of patience.
-constexpr double kCopies = 4;
-constexpr double kAnswerPatience = 3;
+// Hand-overs of nothing are measured after the calls, as many as there were of them up to this.
+constexpr std::size_t kHandovers = 15;
 // A slot is throttled when somebody else had more than this share of the CPUs. The counter's tick
 // is 10 ms, so in a short slot one or two of them say nothing about a share.
 constexpr double kStealLimit = 0.05;
 constexpr std::int64_t kFewestStealTicks = 3;
-// The median is taken over calls that did not wait for a CPU for more than this share of their
-// time, where there are enough of them.
+// A call is undisturbed that did not wait for a CPU for more than this share of its time.
 constexpr double kWaitedShare = 0.01;
-constexpr std::size_t kFewestUndisturbed = 3;
+// A slot whose times are in doubt decides nothing. A busy machine makes one so now and then, in the
+// harness's eyes, but not so many in a row.
+constexpr int kDoubtedSlots = 3;
 
 std::int64_t InputCount(const EighCase& c) {
   const double entries = static_cast<double>(c.batch * c.n * c.n);
@@ -53,13 +48,6 @@ std::int64_t InputCount(const EighCase& c) {
   const auto by_time =
       static_cast<std::int64_t>(std::clamp(kPrepareFlops / flops, 2.0, double{kMostInputs}));
   return std::min(by_bytes, by_time);
-}
-
-double Median(std::vector<std::int64_t> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? static_cast<double>(values[half])
-                                : .5 * static_cast<double>(values[half - 1] + values[half]);
 }
 
 // Over the calls after which the GPU still had something to do, if there were any.
@@ -84,58 +72,23 @@ struct CpuHarness::Prepared {
   Answer answer;
 };
 
-struct CpuHarness::SlotTimes {
+// One slot while it runs.
+struct CpuHarness::SlotRun {
   std::int64_t budget_ns = 0;
-  std::vector<std::int64_t> call_ns;         // as the worker took them
-  std::vector<std::int64_t> undisturbed_ns;  // of those, the ones that had their CPU throughout
-  std::vector<std::int64_t> seen_ns;         // as seen from here
-  std::vector<std::int64_t> handover_ns;     // of nothing, seen from here
-  std::vector<std::int64_t> whole_ns;        // from "go" until the outputs were copied
-  std::vector<std::int64_t> copy_ns;         // of the same outputs, by this process
-  std::vector<SmClock> clocks;               // a GPU's, right after each call
-  std::int64_t background_ns = 0;            // CPU time the worker spent between calls
+  SlotTimes times;
+  std::vector<SmClock> clocks;     // a GPU's, right after each call
+  std::int64_t background_ns = 0;  // CPU time the worker spent between calls
 };
 
 CpuHarness::CpuHarness(CpuHarnessOptions options) : options_(std::move(options)) {}
 
 CpuHarness::~CpuHarness() = default;
 
-// The worker's times are taken where the code under test runs. Here each was seen from outside,
-// with the hand-over on top; more than that means that they were made shorter. Judged by the median
-// over the calls said to be the faster half, because those decide the slot's value.
-CpuHarness::Missing CpuHarness::MissingTime(const SlotTimes& times) {
-  const double median = Median(times.call_ns);
-  std::vector<std::int64_t> excess;
-  for (std::size_t i = 0; i < times.call_ns.size(); ++i)
-    if (static_cast<double>(times.call_ns[i]) <= median)
-      excess.push_back(times.seen_ns[i] - times.call_ns[i]);
-  return {Median(excess) / 1e3, (kSeenTolerance * median + Patience(times)) / 1e3};
-}
-
-// What a hand-over may take. Times seen from here have the waits for a CPU taken out, which on a
-// crowded machine is sometimes too much: a hand-over then comes out below nothing, and would
-// turn the limit itself into an accusation.
-double CpuHarness::Patience(const SlotTimes& times) {
-  return kHandovers * std::max(0.0, Median(times.handover_ns)) + kSeenResolutionNs;
-}
-
-// "finished" is said by the worker's process; an answer before the outputs are copied would be
-// wrong. So the time from "go" to the answer bounds what the calls can have taken, whatever is said.
-CpuHarness::Missing CpuHarness::LateAnswer(const SlotTimes& times) {
-  const double median = Median(times.call_ns);
-  std::vector<std::int64_t> excess;
-  for (std::size_t i = 0; i < times.call_ns.size(); ++i)
-    if (static_cast<double>(times.call_ns[i]) <= median)
-      excess.push_back(times.whole_ns[i] - times.call_ns[i]);
-  return {Median(excess) / 1e3, (kSeenTolerance * median + kAnswerPatience * Patience(times) +
-                                 kCopies * Median(times.copy_ns)) /
-                                    1e3};
-}
-
 Result<Json> CpuHarness::Prepare(const Json& request) {
   CRUCIBLE_ASSIGN(const EighCase parameters, ParseCase(request));
   CRUCIBLE_ASSIGN(const std::uint64_t seed, SeedField(request));
   CRUCIBLE_ASSIGN(GuardedSolver* const solver, Solver());
+  const Awake awake(solver->worker());
   prepared_.reset();
   if (!FindFamily(parameters.kind)->finite)
     return Fail(ErrorKind::kUsage, "prepare", parameters.name,
@@ -155,13 +108,15 @@ Result<Json> CpuHarness::Prepare(const Json& request) {
       return Fail(ErrorKind::kInternal, "prepare", parameters.name,
                   fmt::format("input {} of {}: {}", i, count, reason));
   }
+  (void)solver->worker().AwaitQuiet();  // a thread that does not sleep shows in the first slot
   const std::size_t bytes = prepared->inputs.front().size() * sizeof(float);
   prepared_ = std::move(prepared);
   return Json{{"inputs", count}, {"bytes", bytes}};
 }
 
 // One cold call on a new variant; returns why it must not count, or "".
-std::string CpuHarness::TimedCall(SlotTimes* times, bool full_gates) {
+std::string CpuHarness::TimedCall(SlotRun* slot, bool full_gates) {
+  SlotTimes& times = slot->times;
   Prepared& p = *prepared_;
   const std::int64_t batch = p.parameters.batch, n = p.parameters.n;
   Random random = p.random.Stream(++p.calls);
@@ -172,7 +127,7 @@ std::string CpuHarness::TimedCall(SlotTimes* times, bool full_gates) {
   // its buffers are cold all the same.
   LibraryWorker& worker = solver_->worker();
   const std::int64_t carries_ns =
-      times->call_ns.empty() ? std::max(p.last_call_ns, times->budget_ns) : p.last_call_ns;
+      times.call_ns.empty() ? std::max(p.last_call_ns, slot->budget_ns) : p.last_call_ns;
   auto sweep_ns = worker.Sweep(false);
   if (sweep_ns && carries_ns > kSweepWorth * *sweep_ns) sweep_ns = worker.Sweep(true);
   if (!sweep_ns)
@@ -182,14 +137,14 @@ std::string CpuHarness::TimedCall(SlotTimes* times, bool full_gates) {
   const CallReport report = solver_->Solve(batch, n, p.variant, /*cold=*/true, &p.answer);
   const std::int64_t waited_ns = WaitedForCpuNs(worker.pid()) - waited_before;
   const std::int64_t cpu_before = worker.CpuNs();
-  times->call_ns.push_back(report.elapsed_ns);
-  if (gpu_) times->clocks.push_back(gpu_->Clock());
+  times.call_ns.push_back(report.elapsed_ns);
+  if (gpu_) slot->clocks.push_back(gpu_->Clock());
   if (static_cast<double>(waited_ns) <= kWaitedShare * static_cast<double>(report.elapsed_ns))
-    times->undisturbed_ns.push_back(report.elapsed_ns);
-  times->seen_ns.push_back(report.seen_ns);
-  times->handover_ns.push_back(handover_->MeasureNs());
-  times->whole_ns.push_back(report.whole_ns);
-  times->copy_ns.push_back(report.copy_ns);
+    times.undisturbed_ns.push_back(report.elapsed_ns);
+  times.finished_ns.push_back(report.finished_ns);
+  times.done_ns.push_back(report.done_ns);
+  times.copy_ns.push_back(report.copy_ns);
+  times.early_cpu_ns.push_back(report.early_cpu_ns);
   p.last_call_ns = report.elapsed_ns;
   if (!report.violation.empty()) return report.violation;
 
@@ -204,9 +159,11 @@ std::string CpuHarness::TimedCall(SlotTimes* times, bool full_gates) {
                      p.answer.eigenvectors.data() + i * n * n});
     if (!verdict.pass) reason = fmt::format("matrix {} of {}: {}", i, batch, verdict.reason);
   }
-  times->background_ns += worker.CpuNs() - cpu_before;
-  const std::string late = solver_->LateWrite(p.answer, reason.empty() ? 0 : 200);
-  return late.empty() ? reason : late;
+  slot->background_ns += worker.CpuNs() - cpu_before;
+  if (std::string late = solver_->LateWrite(p.answer, reason.empty() ? 0 : 200); !late.empty())
+    return late;
+  // Before the next input is there.
+  return reason.empty() ? worker.AwaitQuiet() : reason;
 }
 
 Result<Json> CpuHarness::Slot(const Json& request) {
@@ -221,61 +178,58 @@ Result<Json> CpuHarness::Slot(const Json& request) {
   const std::int64_t deadline = start + static_cast<std::int64_t>(budget_ms * 1e6);
   const Disturbance before = ReadDisturbance();
   const bool held_before = gpu_ && gpu_->Throttled();
-  SlotTimes times{.budget_ns = deadline - start};
-  std::string reason;
+  SlotRun slot{.budget_ns = deadline - start};
+  SlotTimes& times = slot.times;
+  times.on_device = gpu_ != nullptr;
+  Awake awake(solver_->worker());
+  std::string reason = awake.reason();
   // A call of the first min_calls, so that it is certain to take place.
   const std::int64_t judged = prepared_->random.Stream(0).Stream(prepared_->calls).Below(min_calls);
   for (std::int64_t call = 0; call < max_calls && reason.empty(); ++call) {
     if (call >= min_calls && MonotonicNs() >= deadline) break;
-    reason = TimedCall(&times, call == judged);
+    reason = TimedCall(&slot, call == judged);
     if (!reason.empty()) reason = fmt::format("call {}: {}", call, reason);
   }
   const std::int64_t wall_ns = MonotonicNs() - start;
   const Disturbance during = ReadDisturbance() - before;
+  awake.End();
+  while (times.handover_ns.size() < std::min(kHandovers, times.call_ns.size()))
+    times.handover_ns.push_back(handover_->MeasureNs());
   const std::int64_t sum_ns = std::accumulate(times.call_ns.begin(), times.call_ns.end(), 0ll);
   if (reason.empty() && sum_ns > wall_ns)
     reason = fmt::format("the calls add up to {} ns in a slot of {} ns", sum_ns, wall_ns);
   if (times.call_ns.empty())  // the library was stopped before its first call
     return Json{{"calls", 0}, {"median_us", 0.0}, {"verified", false}, {"reason", reason}};
-  const Missing missing = MissingTime(times);
-  if (reason.empty() && missing.us > missing.limit_us)
-    reason = fmt::format(
-        "its times are shorter than what was seen: {:.1f} us a call are missing, "
-        "{:.1f} us at most are the hand-over's",
-        missing.us, missing.limit_us);
-  // A device's outputs come over a bus after the call: its events tell the time.
-  const Missing late = gpu_ ? Missing{} : LateAnswer(times);
-  if (reason.empty() && late.us > late.limit_us)
-    reason = fmt::format(
-        "its answers come later than its times say: {:.1f} us after them, at most {:.1f} us of it "
-        "the copies' and the hand-over's",
-        late.us, late.limit_us);
+  const Excess missing = MissingTime(times), late = LateAnswer(times), early = EarlyWork(times);
+  const std::string doubt = Doubt(times, solver_->worker().cpu_time_counts());
+  doubted_slots_ = doubt.empty() ? 0 : doubted_slots_ + 1;
+  if (reason.empty() && doubted_slots_ >= kDoubtedSlots) reason = doubt;
   const double capacity_ns =
       static_cast<double>(wall_ns) * static_cast<double>(AllowedCpus().size());
   const double steal = static_cast<double>(during.steal_ticks) * 1e7 / capacity_ns;
-  const bool enough = times.undisturbed_ns.size() >= kFewestUndisturbed;
-  const SmClock clock = MedianClock(times.clocks);
-  Json answer{
-      {"calls", times.call_ns.size()},
-      {"undisturbed", times.undisturbed_ns.size()},
-      {"median_us", Median(enough ? times.undisturbed_ns : times.call_ns) / 1e3},
-      {"mean_us", static_cast<double>(sum_ns) / 1e3 / times.call_ns.size()},
-      {"min_us", *std::min_element(times.call_ns.begin(), times.call_ns.end()) / 1e3},
-      {"wall_us", static_cast<double>(wall_ns) / 1e3},
-      {"sum_us", static_cast<double>(sum_ns) / 1e3},
-      {"missing_us", missing.us},
-      {"missing_limit_us", missing.limit_us},
-      {"late_us", late.us},
-      {"late_limit_us", late.limit_us},
-      {"background_us", static_cast<double>(times.background_ns) / 1e3},
-      {"steal", steal},
-      {"preemptions", during.preemptions},
-      {"verified", reason.empty()},
-      {"throttled", gpu_ ? held_before || gpu_->Throttled()
-                         : (steal > kStealLimit && during.steal_ticks >= kFewestStealTicks) ||
-                               during.thermal_throttles > 0},
-      {"clock", gpu_ ? GpuWatch::Stamp(clock) : CpuClockPolicy()},
-      {"reason", reason}};
+  const bool held = (steal > kStealLimit && during.steal_ticks >= kFewestStealTicks) ||
+                    during.thermal_throttles > 0;
+  const SmClock clock = MedianClock(slot.clocks);
+  Json answer{{"calls", times.call_ns.size()},
+              {"undisturbed", times.undisturbed_ns.size()},
+              {"median_us", SlotMedianNs(times) / 1e3},
+              {"mean_us", static_cast<double>(sum_ns) / 1e3 / times.call_ns.size()},
+              {"min_us", *std::min_element(times.call_ns.begin(), times.call_ns.end()) / 1e3},
+              {"wall_us", static_cast<double>(wall_ns) / 1e3},
+              {"sum_us", static_cast<double>(sum_ns) / 1e3},
+              {"missing_us", missing.us},
+              {"missing_limit_us", missing.limit_us},
+              {"late_us", late.us},
+              {"late_limit_us", late.limit_us},
+              {"early_us", early.us},
+              {"early_limit_us", early.limit_us},
+              {"background_us", static_cast<double>(slot.background_ns) / 1e3},
+              {"steal", steal},
+              {"preemptions", during.preemptions},
+              {"verified", reason.empty()},
+              {"throttled", !doubt.empty() || (gpu_ ? held_before || gpu_->Throttled() : held)},
+              {"clock", gpu_ ? GpuWatch::Stamp(clock) : CpuClockPolicy()},
+              {"reason", reason}};
   if (clock.mhz >= 0) answer["sm_mhz"] = clock.mhz;
   return answer;
 }

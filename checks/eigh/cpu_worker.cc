@@ -101,17 +101,6 @@ class CpuWorker {
     std::memcpy(in, arguments, sizeof in);
     const std::int64_t batch = in[kBatch], n = in[kN];
     const auto scratch_bytes = static_cast<std::size_t>(in[kScratchBytes]);
-    if (in[kCold] != 0) {
-      const auto flush = [&](std::int64_t offset, std::size_t bytes) {
-        ColdCache::Flush({At<std::byte>(offset), bytes});
-      };
-      const auto floats = [](std::int64_t count) { return static_cast<std::size_t>(count) * 4; };
-      flush(in[kInput], floats(batch * n * n));
-      flush(in[kValues], floats(batch * n));
-      flush(in[kVectors], floats(batch * n * n));
-      flush(in[kInfo], floats(batch));
-      flush(in[kScratch], scratch_bytes);
-    }
     const FloatMode mode;
     loop_->AwaitGo();
     // The counter is read inside the clock's interval: however the thread is preempted, it can only

@@ -107,7 +107,8 @@ class CudaWorker {
         return Load(std::string(control.text));
       case kConditions:
         return Conditions();
-      case kWorkspace:
+      case kWorkspace:  // before each call, whose input is nowhere yet: the library's code runs
+        scratch_code_ = workspace_(control.arguments[1], control.arguments[0], 0, &scratch_bytes_);
         control.results[1] = 0;  // none in the shared memory
         return {};
       case kTouch:
@@ -215,13 +216,14 @@ class CudaWorker {
   Result<> Solve(const std::int64_t* in) {
     const std::int64_t batch = in[kBatch], n = in[kN];
     const auto floats = [](std::int64_t count) { return static_cast<std::size_t>(count) * 4; };
+    if (scratch_code_ != 0)
+      return Answer(scratch_code_, 0,
+                    fmt::format("crucible_eigh_workspace returned {}", scratch_code_));
+    const std::size_t scratch_bytes = scratch_bytes_;
     CRUCIBLE_TRY(input_.Send(At(in[kInput]), floats(batch * n * n)));
     CRUCIBLE_TRY(values_.Send(At(in[kValues]), floats(batch * n)));
     CRUCIBLE_TRY(vectors_.Send(At(in[kVectors]), floats(batch * n * n)));
     CRUCIBLE_TRY(info_.Send(At(in[kInfo]), floats(batch)));
-    std::size_t scratch_bytes = 0;
-    if (const int code = workspace_(n, batch, 0, &scratch_bytes); code != 0)
-      return Answer(code, 0, fmt::format("crucible_eigh_workspace returned {}", code));
     CRUCIBLE_ASSIGN(std::byte* const scratch,
                     PlaceScratch(scratch_bytes, Random(static_cast<std::uint64_t>(in[kSecret]))));
     if (in[kCold] != 0) CRUCIBLE_TRY(ColdCaches());
@@ -284,6 +286,8 @@ class CudaWorker {
   std::string layers_ = "process", gpu_;
   WorkspaceFunction workspace_ = nullptr;
   SolveFunction solve_ = nullptr;
+  std::size_t scratch_bytes_ = 0;
+  int scratch_code_ = 0;
   cudaStream_t stream_ = nullptr;
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
   DeviceMemory flush_, scratch_;

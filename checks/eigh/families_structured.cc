@@ -117,6 +117,16 @@ Square PlusMinusPairs(const FamilyInput& in) {
   return a;
 }
 
+// Blocks of one value each, n/2 rows wide: the products of a blocked reduction grow like n^2.
+Square Bipartite(const FamilyInput& in) {
+  const double half = static_cast<double>(in.n / 2);
+  return FromEntries(in.n, [=](double i, double j) { return i >= half && j < half ? .999 : 0.0; });
+}
+Square BlockSign(const FamilyInput& in) {
+  const double half = static_cast<double>(in.n / 2);
+  return FromEntries(in.n, [=](double, double j) { return j >= half ? -.999 : .999; });
+}
+
 // Some columns end in 1e-20 or in exact zeros below the subdiagonal: reflectors of tiny vectors.
 Square ColumnTails(const FamilyInput& in) {
   Square a = SymmetricNormal(in.n, in.random.Stream(kEntries));
@@ -165,6 +175,8 @@ std::vector<Family> StructuredFamilies() {
       {"near_identity_spectrum", "a spectrum in [.9, 1]", NearIdentitySpectrum},
       {"block_diagonal", "blocks with exact zero couplings", BlockDiagonal},
       {"plus_minus_pairs", "[0 B; B^T 0]", PlusMinusPairs},
+      {"bipartite", ".999 times the adjacency matrix of K_{n/2,n/2}", Bipartite},
+      {"block_sign", ".999 [1 1; 1 -1] of blocks", BlockSign},
       {"column_tails", "columns that end in 1e-20 or exact zeros", ColumnTails},
       {"rank_one", "v v^T", RankOne},
       {"gram", "second moments of n/8 samples", Gram},

@@ -9,6 +9,7 @@
 
 #include "checks/eigh/gates.h"
 #include "checks/eigh/random.h"
+#include "checks/harness/cold_cache.h"
 #include "checks/harness/machine.h"
 
 namespace crucible::eigh {
@@ -120,8 +121,13 @@ CallReport GuardedSolver::Solve(std::int64_t batch, std::int64_t n, const std::v
   const auto workspace_bytes = WorkspaceBytes(batch, n);
   if (!workspace_bytes.has_value()) return broken(workspace_bytes.error());
   if (const auto lent = Lend(batch, n, *workspace_bytes); !lent) return broken(lent.error());
+  const std::int64_t cpu_before_input_ns = worker_.CpuNs();
   PlaceAndPoison(a);
   Lent& lent = *lent_;
+  if (cold && worker_.on_cpu())
+    for (GuardedBuffer* buffer :
+         {&lent.input, &lent.eigenvalues, &lent.eigenvectors, &lent.info, &lent.workspace})
+      ColdCache::Flush(buffer->bytes());
   SharedArena& arena = worker_.arena();
   const auto at = [&](GuardedBuffer& buffer) { return arena.OffsetOf(buffer.data()); };
   const auto reply = worker_.Solve(
@@ -137,9 +143,10 @@ CallReport GuardedSolver::Solve(std::int64_t batch, std::int64_t n, const std::v
   CopyOut(lent.info_copy, &answer->info);
 
   report.copy_ns = MonotonicNs() - copy_start;
-  report.whole_ns = reply->whole_ns;
+  report.finished_ns = reply->finished_ns;
+  report.done_ns = reply->done_ns;
+  report.early_cpu_ns = reply->cpu_at_go_ns - cpu_before_input_ns;
   report.elapsed_ns = reply->elapsed_ns;
-  report.seen_ns = reply->seen_ns;
   report.violation = reply->violation;
   if (report.violation.empty()) report.violation = Inspect(a, reply->code, *answer);
   if (report.violation.empty() && reply->mode_changed)

@@ -26,11 +26,12 @@ struct Answer {
 };
 
 struct CallReport {
-  std::int64_t elapsed_ns = 0;  // as the worker took it
-  std::int64_t seen_ns = 0;     // as this process saw it, hand-over included
-  std::int64_t whole_ns = 0;    // … until the outputs were copied
-  std::int64_t copy_ns = 0;     // what the same copies took this process
-  std::string violation;        // empty: the library kept the rules of a call
+  std::int64_t elapsed_ns = 0;    // as the worker took it
+  std::int64_t finished_ns = 0;   // as this process saw it, hand-over included
+  std::int64_t done_ns = 0;       // … until the outputs were copied
+  std::int64_t copy_ns = 0;       // what the same copies took this process
+  std::int64_t early_cpu_ns = 0;  // the worker's CPU time from before the input was there to "go"
+  std::string violation;          // empty: the library kept the rules of a call
 };
 
 class GuardedSolver {
@@ -43,7 +44,7 @@ class GuardedSolver {
   Result<std::size_t> WorkspaceBytes(std::int64_t batch, std::int64_t n);
 
   // Solves `a` (batch n n floats; the caller's copy is never shown to the library). `cold` flushes
-  // every buffer first.
+  // every buffer first, from here: the worker then has nothing to do before "go".
   CallReport Solve(std::int64_t batch, std::int64_t n, const std::vector<float>& a, bool cold,
                    Answer* answer);
 

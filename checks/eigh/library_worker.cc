@@ -4,9 +4,10 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
+#include <thread>
 
 #include "base/hash.h"
 #include "checks/eigh/symbol_policy.h"
@@ -18,6 +19,12 @@ namespace {
 
 // Address space: the largest case, twice (outputs and their copies), and the largest workspace.
 constexpr std::size_t kArenaBytes = std::size_t{48} << 30;
+// CPU time a thread's share of a pool may take to go to sleep after a call: libgomp's wait for
+// about 10 ms awake.
+constexpr std::int64_t kPoolQuietNs = 50'000'000;
+constexpr std::chrono::microseconds kQuietLook{50};
+// A stopped process uses none at all.
+constexpr std::int64_t kPausedNs = 1'000'000;
 
 // As the library would have ended the harness, had it run in it.
 [[noreturn]] void EndLike(const ExitStatus& status, std::uint32_t operation) {
@@ -59,6 +66,7 @@ Result<LibraryWorker> LibraryWorker::Start(const WorkerOptions& options) {
   LibraryWorker worker(std::move(process));
   worker.threads_ = options.threads;
   worker.cuda_ = options.cuda;
+  worker.candidate_ = candidate;
   worker.sha256_ = sha256;
   CRUCIBLE_TRY(worker.Ask(kTouch, {}));  // of nothing: it is up and running
   worker.idle_threads_ = std::max(1, ThreadCount(worker.pid()));
@@ -90,17 +98,42 @@ Result<SolveReply> LibraryWorker::Solve(std::initializer_list<std::int64_t> argu
   return SolveReply{.code = static_cast<int>(answer.results[kCode]),
                     .elapsed_ns = answer.results[kElapsedNs],
                     .counter_ns = answer.results[kCounterNs],
-                    .seen_ns = answer.seen_ns,
-                    .whole_ns = answer.whole_ns,
+                    .finished_ns = answer.finished_ns,
+                    .done_ns = answer.done_ns,
+                    .cpu_at_go_ns = answer.cpu_at_go_ns,
                     .mode_changed = answer.results[kModeChanged] != 0,
                     .violation = std::move(answer.text)};
 }
 
-std::int64_t LibraryWorker::CpuNs() const {
-  clockid_t clock{};
-  timespec spent{};
-  if (::clock_getcpuclockid(pid(), &clock) != 0 || ::clock_gettime(clock, &spent) != 0) return 0;
-  return static_cast<std::int64_t>(spent.tv_sec) * 1'000'000'000 + spent.tv_nsec;
+std::string LibraryWorker::AwaitQuiet() {
+  if (cuda_) return "";
+  const std::int64_t start_ns = CpuNs();
+  while (AnyThreadRuns(pid())) {
+    const std::int64_t used_ns = CpuNs() - start_ns;
+    if (candidate_ && used_ns > kPoolQuietNs * threads_)
+      return fmt::format(
+          "it works while it is not called: {:.0f} ms of CPU time after a call, and its threads "
+          "still run",
+          static_cast<double>(used_ns) / 1e6);
+    if (used_ns > kPoolQuietNs * threads_) return "";
+    std::this_thread::sleep_for(kQuietLook);
+  }
+  return "";
+}
+
+void LibraryWorker::Pause() {
+  if (cuda_) return;
+  process_.Pause();
+  paused_cpu_ns_ = CpuNs();
+}
+
+std::string LibraryWorker::Resume() {
+  if (cuda_) return "";
+  const std::int64_t used_ns = CpuNs() - paused_cpu_ns_;
+  process_.Resume();
+  if (!candidate_ || paused_cpu_ns_ == 0 || used_ns <= kPausedNs) return "";
+  return fmt::format("it works while it is not called: {:.1f} ms of CPU time between two requests",
+                     static_cast<double>(used_ns) / 1e6);
 }
 
 }  // namespace crucible::eigh

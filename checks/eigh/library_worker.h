@@ -31,8 +31,8 @@ struct WorkerOptions {
 struct SolveReply {
   int code = 0;
   std::int64_t elapsed_ns = 0, counter_ns = 0;
-  std::int64_t seen_ns = 0;   // by the harness's clock
-  std::int64_t whole_ns = 0;  // … with the copies of the outputs
+  // By the harness's clock, the second with the outputs' copies; see WorkerAnswer.
+  std::int64_t finished_ns = 0, done_ns = 0, cpu_at_go_ns = 0;
   bool mode_changed = false;
   std::string violation;
 };
@@ -57,7 +57,18 @@ class LibraryWorker {
 
   SharedArena& arena() { return process_.arena(); }
   pid_t pid() const { return process_.pid(); }
-  std::int64_t CpuNs() const;  // of the whole process
+  std::int64_t CpuNs() const { return process_.CpuNs(); }  // of the whole process
+  // A library that is judged by its process's CPU time: a peer is known, a GPU's driver works in
+  // threads of its own.
+  bool cpu_time_counts() const { return candidate_ && !cuda_; }
+  bool on_cpu() const { return !cuda_; }
+  // Returns once all its threads sleep: a pool may look for work a while after a call. Else, after
+  // more CPU time than that, what to say of it.
+  std::string AwaitQuiet();
+  // Between requests a CPU library's process is stopped: the other arm may be timed now.
+  void Pause();
+  // Empty, or what to say of a process that used CPU time all the same.
+  std::string Resume();
   const std::string& violation() const { return process_.violation(); }
 
  private:
@@ -68,7 +79,27 @@ class LibraryWorker {
   WorkerProcess process_;
   std::string configuration_, conditions_, sha256_;
   int threads_ = 1, idle_threads_ = 1;
-  bool cuda_ = false;
+  bool cuda_ = false, candidate_ = false;
+  std::int64_t paused_cpu_ns_ = 0;
+};
+
+// A worker awake for one request.
+class Awake {
+ public:
+  explicit Awake(LibraryWorker& worker) : worker_(&worker), reason_(worker.Resume()) {}
+  Awake(const Awake&) = delete;
+  Awake& operator=(const Awake&) = delete;
+  ~Awake() { End(); }
+
+  const std::string& reason() const { return reason_; }  // Resume's
+  void End() {
+    if (worker_ != nullptr) worker_->Pause();
+    worker_ = nullptr;
+  }
+
+ private:
+  LibraryWorker* worker_;
+  std::string reason_;
 };
 
 }  // namespace crucible::eigh

@@ -8,6 +8,7 @@
 namespace crucible {
 namespace {
 constexpr int kWaitMs = 1000;
+constexpr int kSpinsBeforeYield = 1024;
 }  // namespace
 
 Handover::Handover() : echo_([this] { Echo(); }) {}
@@ -17,18 +18,20 @@ Handover::~Handover() {
   request_.store(++turn_);
   go_.store(turn_);
   FutexWake(request_);
+  FutexWake(go_);
   echo_.join();
 }
 
 std::int64_t Handover::MeasureNs() {
   request_.store(++turn_);
   FutexWake(request_);
-  while (ready_.load() != turn_) ::sched_yield();
-  const std::int64_t waited = WaitedForCpuNs(), start = MonotonicNs();
+  for (int spin = 0; ready_.load() != turn_; ++spin)
+    spin < kSpinsBeforeYield ? CpuPause() : (void)::sched_yield();
+  const std::int64_t start = MonotonicNs();
   go_.store(turn_);
+  FutexWake(go_);
   for (std::uint32_t done; (done = done_.load()) != turn_;) FutexWait(done_, done, kWaitMs);
-  const std::int64_t end = MonotonicNs();
-  return end - start - (WaitedForCpuNs() - waited);
+  return MonotonicNs() - start;
 }
 
 void Handover::Echo() {
@@ -39,7 +42,7 @@ void Handover::Echo() {
     }
     turn = request_.load();
     ready_.store(turn);
-    while (go_.load() != turn) ::sched_yield();
+    AwaitValue(go_, turn);
     done_.store(turn);
     FutexWake(done_);
   }

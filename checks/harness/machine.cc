@@ -153,7 +153,30 @@ std::int64_t WaitedForCpuNs(int pid) {
   return waited;
 }
 
+bool AnyThreadRuns(int pid) {
+  std::error_code gone;
+  const std::filesystem::directory_iterator tasks(fmt::format("/proc/{}/task", pid), gone);
+  if (gone) return false;
+  for (const auto& task : tasks) {
+    const std::string stat = Peek(task.path() / "stat");
+    const auto name_end = stat.rfind(") ");
+    if (name_end != std::string::npos && stat[name_end + 2] == 'R') return true;
+  }
+  return false;
+}
+
+std::int64_t ProcessCpuNs(int pid) {
+  clockid_t clock{};
+  return clock_getcpuclockid(pid, &clock) == 0 ? ClockNs(clock) : 0;
+}
+
 std::int64_t MonotonicNs() { return ClockNs(CLOCK_MONOTONIC); }
+
+void CpuPause() {
+#if defined(__x86_64__)
+  _mm_pause();
+#endif
+}
 
 #if defined(__x86_64__)
 std::int64_t CounterNs() {

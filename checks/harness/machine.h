@@ -42,7 +42,14 @@ Disturbance operator-(const Disturbance& after, const Disturbance& before);
 // have run, as the kernel counts it; 0 where it does not.
 std::int64_t WaitedForCpuNs(int pid = 0);
 
+// True while a thread of the process is running or could run; a thread that ends counts as gone.
+bool AnyThreadRuns(int pid);
+// CPU time of all threads that a process had so far, by the kernel's count; 0 when it is gone.
+std::int64_t ProcessCpuNs(int pid);
+
 std::int64_t MonotonicNs();
+// For a loop that waits awake.
+void CpuPause();
 // The processor's own counter in nanoseconds since the first call; 0 where there is none. A second
 // clock, read without any function a library could have replaced.
 std::int64_t CounterNs();

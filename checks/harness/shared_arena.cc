@@ -14,10 +14,16 @@
 #include <new>
 #include <utility>
 
+#include "checks/harness/machine.h"
+
 namespace crucible {
 namespace {
 
 constexpr std::size_t kPage = 4096;
+// What a worker may so spend before a timed call is small beside what it could compute in it.
+constexpr std::int64_t kAwakeNs = 20'000;
+constexpr int kPausesBetweenLooks = 16;
+constexpr int kWakeEveryMs = 1000;
 
 std::size_t WholePages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
@@ -91,6 +97,15 @@ void FutexWait(std::atomic<std::uint32_t>& word, std::uint32_t value, int limit_
 
 void FutexWake(std::atomic<std::uint32_t>& word) {
   ::syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+}
+
+void AwaitValue(std::atomic<std::uint32_t>& word, std::uint32_t value) {
+  const std::int64_t start = MonotonicNs();
+  for (std::uint32_t seen; (seen = word.load(std::memory_order_acquire)) != value;) {
+    for (int i = 0; i < kPausesBetweenLooks && word.load(std::memory_order_acquire) != value; ++i)
+      CpuPause();
+    if (MonotonicNs() - start > kAwakeNs) FutexWait(word, seen, kWakeEveryMs);
+  }
 }
 
 }  // namespace crucible

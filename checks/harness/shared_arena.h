@@ -65,5 +65,8 @@ class SharedArena {
 // Waits while `word` is `value`, at most `limit_ms`; wakes whoever waits on it in any process.
 void FutexWait(std::atomic<std::uint32_t>& word, std::uint32_t value, int limit_ms);
 void FutexWake(std::atomic<std::uint32_t>& word);
+// Waits until `word` is `value`: awake for a moment, because the other side is about to set it,
+// then asleep, because on a busy machine it may be long. Whoever sets it wakes.
+void AwaitValue(std::atomic<std::uint32_t>& word, std::uint32_t value);
 
 }  // namespace crucible

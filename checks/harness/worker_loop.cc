@@ -1,26 +1,14 @@
 #include "checks/harness/worker_loop.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 namespace crucible {
 namespace {
 
 constexpr int kWakeEveryMs = 1000;  // only to notice a harness that is gone
-constexpr int kSpinsBeforeYield = 64;
-
-void Pause() {
-#if defined(__x86_64__)
-  _mm_pause();
-#endif
-}
 
 }  // namespace
 
@@ -58,8 +46,7 @@ void WorkerLoop::MarkFinished() {
 
 void WorkerLoop::AwaitGo() {
   control().ready.store(turn_, std::memory_order_release);
-  for (int spin = 1; control().go.load(std::memory_order_acquire) != turn_; ++spin)
-    spin % kSpinsBeforeYield == 0 ? (void)::sched_yield() : Pause();
+  AwaitValue(control().go, turn_);
 }
 
 }  // namespace crucible

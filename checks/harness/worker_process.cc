@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "checks/harness/machine.h"
@@ -16,6 +19,7 @@ namespace {
 
 constexpr int kAliveEveryMs = 20;
 constexpr int kSpinsBetweenLooks = 4096;
+constexpr int kSpinsBeforeYield = 1024;
 
 std::string Words(const char* text, std::size_t most) { return {text, ::strnlen(text, most)}; }
 
@@ -36,6 +40,18 @@ Result<WorkerProcess> WorkerProcess::Start(std::vector<std::string> command,
 bool WorkerProcess::Ended() {
   pollfd ended{process_.pidfd(), POLLIN, 0};
   return ::poll(&ended, 1, 0) != 0;
+}
+
+void WorkerProcess::Pause() {
+  if (crash_ || !violation_.empty() || ::kill(pid(), SIGSTOP) != 0) return;
+  siginfo_t stopped{};  // or its end, which stays to be collected
+  while (::waitid(P_PID, static_cast<id_t>(pid()), &stopped, WSTOPPED | WEXITED | WNOWAIT) != 0 &&
+         errno == EINTR) {
+  }
+}
+
+void WorkerProcess::Resume() {
+  if (!crash_ && violation_.empty()) (void)::kill(pid(), SIGCONT);
 }
 
 tl::unexpected<Error> WorkerProcess::Gone(std::uint32_t operation) {
@@ -64,17 +80,19 @@ Result<WorkerAnswer> WorkerProcess::Call(std::uint32_t operation,
   control.request.store(turn, std::memory_order_release);
   FutexWake(control.request);
 
-  std::int64_t start = 0, waited = 0;
+  std::int64_t start = 0;
+  WorkerAnswer answer;
   if (timed) {
-    // The worker waits for "go" awake, so that the interval seen here has one wake-up in it.
+    // Awake, so that the interval seen here has one wake-up in it.
     for (int spin = 1; control.ready.load(std::memory_order_acquire) != turn; ++spin) {
       if (control.done.load(std::memory_order_acquire) == turn) break;  // it refused
       if (spin % kSpinsBetweenLooks == 0 && Ended()) return Gone(operation);
-      ::sched_yield();
+      spin < kSpinsBeforeYield ? CpuPause() : (void)::sched_yield();
     }
-    waited = WaitedForCpuNs() + WaitedForCpuNs(pid());
+    answer.cpu_at_go_ns = CpuNs();
     start = MonotonicNs();
     control.go.store(turn, std::memory_order_release);
+    FutexWake(control.go);
   }
   const auto wait_for = [&](std::atomic<std::uint32_t>& word) {
     for (std::uint32_t seen; (seen = word.load(std::memory_order_acquire)) != turn;) {
@@ -84,15 +102,12 @@ Result<WorkerAnswer> WorkerProcess::Call(std::uint32_t operation,
     }
     return true;
   };
-  WorkerAnswer answer;
   if (timed) {
     if (!wait_for(control.finished)) return Gone(operation);
-    answer.seen_ns = MonotonicNs() - start;
-    answer.seen_ns -= WaitedForCpuNs() + WaitedForCpuNs(pid()) - waited;
+    answer.finished_ns = MonotonicNs() - start;
   }
   if (!wait_for(control.done)) return Gone(operation);
-  if (timed)
-    answer.whole_ns = MonotonicNs() - start - (WaitedForCpuNs() + WaitedForCpuNs(pid()) - waited);
+  if (timed) answer.done_ns = MonotonicNs() - start;
   std::copy(std::begin(control.results), std::end(control.results), answer.results);
   answer.text = Words(control.text, sizeof control.text);
   if (answer.results[0] != 0) return tl::unexpected(Error{ErrorKind::kUsage, answer.text});

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/subprocess.h"
+#include "checks/harness/machine.h"
 #include "checks/harness/shared_arena.h"
 
 namespace crucible {
@@ -22,10 +23,12 @@ namespace crucible {
 struct WorkerAnswer {
   std::int64_t results[kWorkerArguments] = {};
   std::string text;
-  // Of a timed operation: from "go" to "finished" by the harness's clock, less the time that either
-  // side had to wait for a CPU: a busy machine is no lie.
-  std::int64_t seen_ns = 0;
-  std::int64_t whole_ns = 0;  // … and from "go" to the answer, for which the outputs must be there
+  // Of a timed operation, by the harness's clock: from "go" to "finished", and to the answer, for
+  // which the outputs must be there. Waits for a CPU are in both: the worker's own threads can
+  // cause them.
+  std::int64_t finished_ns = 0, done_ns = 0;
+  // CPU time that the worker's process had had by "go", by the kernel's count.
+  std::int64_t cpu_at_go_ns = 0;
 };
 
 class WorkerProcess {
@@ -40,6 +43,10 @@ class WorkerProcess {
 
   SharedArena& arena() { return arena_; }
   pid_t pid() const { return process_.pid(); }
+  std::int64_t CpuNs() const { return ProcessCpuNs(pid()); }
+  // Holds all its threads where they are, whatever they do; returns once they are held.
+  void Pause();
+  void Resume();
   // What a secluded worker was stopped for; empty while there is nothing.
   const std::string& violation() const { return violation_; }
   // How a worker ended that was not stopped; empty while it runs.

@@ -49,8 +49,8 @@ struct Layout {
       most = std::max(finish_bytes(shape),
                       chain ? tridiagonal_dc_bytes(shape) : sturm_solve_bytes(shape));
       if (way != Route::kSturm) most = std::max(most, reduce_bytes(shape));
+      most = std::max(most, solve_general_bytes(shape, resolve_blocks_max(shape)));
       if (shape.vectors) {
-        most = std::max(most, solve_general_bytes(shape, resolve_blocks_max(shape)));
         most = std::max(most, chain ? back_transform_bytes(shape) : apply_reflectors_bytes(shape));
       }
     }
@@ -65,11 +65,10 @@ struct Layout {
     return error_;                                          \
   }
 
-// Undoes the scaling, checks, and solves flagged matrices again.
+// Undoes the scaling, checks, and solves flagged matrices again, also where only values are wanted.
 cudaError_t close(const Shape& shape, const Call& c, const Layout& w) {
   CRUCIBLE_EIGH_TRY(finish(shape, c.a, c.upper, w.lambda_scaled, w.exponent, w.status, c.lambda,
                            c.q, c.info, w.flags, w.stage, c.stream));
-  if (!shape.vectors) return cudaSuccess;
   return solve_general(shape, c.a, c.upper, c.lambda, c.q, c.info, w.flags,
                        resolve_blocks_max(shape), w.stage, c.stream);
 }
@@ -135,6 +134,11 @@ cudaError_t run(const Shape& shape, Call c, void* workspace, bool column_major) 
   return error;
 }
 
+// True where the address of a pointer is a multiple of `alignment`, a power of two.
+bool aligned_to(size_t alignment, const void* pointer) {
+  return (reinterpret_cast<uintptr_t>(pointer) & (alignment - 1)) == 0;
+}
+
 // False where the sizes are negative or a byte count would not fit 63 bits.
 bool shape_from(int64_t n, int64_t batch, int flags, Shape* shape) {
   if (n < 0 || batch < 0 || n > std::numeric_limits<int>::max() / 64) return false;
@@ -173,6 +177,10 @@ extern "C" crucible_eigh_status crucible_eigh(int64_t n, int64_t batch, const fl
   if (a == nullptr || lambda == nullptr || (shape.vectors && q == nullptr)) {
     return CRUCIBLE_EIGH_INVALID_ARGUMENT;
   }
+  if (!aligned_to(16, a) || !aligned_to(16, lambda) || !aligned_to(16, info) ||
+      (shape.vectors && !aligned_to(16, q)) || (needed > 0 && !aligned_to(kAlign, workspace))) {
+    return CRUCIBLE_EIGH_INVALID_ARGUMENT;
+  }
   if (workspace_bytes < needed || (needed > 0 && workspace == nullptr)) {
     return CRUCIBLE_EIGH_WORKSPACE_TOO_SMALL;
   }
@@ -193,8 +201,9 @@ extern "C" const char* crucible_eigh_status_string(crucible_eigh_status status) 
     case CRUCIBLE_EIGH_OK:
       return "ok";
     case CRUCIBLE_EIGH_INVALID_ARGUMENT:
-      return "invalid argument: a size is negative or too large, a flag is unknown, or a needed "
-             "pointer is null";
+      return "invalid argument: a size is negative or too large, a flag is unknown, a needed "
+             "pointer "
+             "is null, or one is not 16-byte aligned (workspace: 256)";
     case CRUCIBLE_EIGH_WORKSPACE_TOO_SMALL:
       return "workspace too small: ask crucible_eigh_workspace() with the same n, batch and flags";
     case CRUCIBLE_EIGH_CUDA_ERROR:

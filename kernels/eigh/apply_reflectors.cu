@@ -144,7 +144,8 @@ __device__ __forceinline__ void load_panel(const Value* v, int n, int ld, int fi
 }
 
 template <int kSlots, typename Value>
-__global__ void __maxnreg__(kSlots <= 11 ? 144 : 255) apply_kernel(const Arguments<Value> g) {
+__global__ void __maxnreg__(kSlots <= 11 ? 144 : (kSlots == 12 ? 168 : 255))
+    apply_kernel(const Arguments<Value> g) {
   constexpr int kRows = kSlots * 32;
   __shared__ float4 panel[kQuads][kRows];
   __shared__ float factor[kQuads][kTogether][kTogether];
@@ -257,6 +258,7 @@ cudaError_t apply_reflectors(const Shape& shape, const float* tau, const __half*
   const Arguments<__half> g{tau, v, q, static_cast<float*>(workspace), shape.n, shape.ld()};
   if (shape.n <= 256) return launch<8>(shape, g, stream);
   if (shape.n <= 352) return launch<11>(shape, g, stream);
+  if (shape.n <= 384) return launch<12>(shape, g, stream);
   return launch<16>(shape, g, stream);
 }
 

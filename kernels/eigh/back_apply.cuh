@@ -4,6 +4,7 @@
 #pragma once
 
 #include "back_pack.cuh"
+#include "mbarrier_ops.cuh"
 
 namespace crucible::eigh::back {
 // kRowSplits: parts that the rows of 64 columns of Z are split in. 1: each warpgroup owns 64 columns
@@ -38,8 +39,8 @@ __device__ __forceinline__ void to_fragments(uint4 a, uint4 c, unsigned (&f0)[4]
 // summed over the warpgroups that share the columns; split in 2: through ex between two barriers 1
 // of both warpgroups; in 4: also to the partner block by st.async on xfull, ex freed on xfree), W T,
 // then Z -= W V^T tile by tile. Not split: blocks are persistent and Z is staged in ex by the
-// producer (xfull / xfree). Grid: not split up to 132 blocks; 2: (columns / 64, batch); 4: the same
-// twice, in clusters of two.
+// producer (xfull / xfree). Grid: not split up to one block a multiprocessor; 2: (columns / 64,
+// batch); 4: the same twice, in clusters of two.
 template <int kRowSplits>
 __global__ __launch_bounds__(384, 1) void back_kernel(const uint8_t* __restrict__ Vp,
                                                       const __half* __restrict__ Zt,
@@ -69,14 +70,14 @@ __global__ __launch_bounds__(384, 1) void back_kernel(const uint8_t* __restrict_
     }
     mbarrier_init(xfull, kRowSplits == 1 ? 1 : 2 * kSignallers);
     mbarrier_init(xfree, (kRowSplits == 1 ? 2 : 4) * kSignallers);
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    mbarrier_init_fence();
   }
   __syncthreads();
   if (kRowSplits == 4) {
     asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
   }
   if (wg == 2) {
-    CRUCIBLE_SM90A(asm volatile("setmaxnreg.dec.sync.aligned.u32 24;"));
+    give_registers<24>();
     if (tid == 256) {
       int s = 0, ph = 1;  // first pass: empty barriers are free (parity trick)
       int zc = 0;
@@ -119,7 +120,7 @@ __global__ __launch_bounds__(384, 1) void back_kernel(const uint8_t* __restrict_
     }
     __syncwarp();
   } else {
-    CRUCIBLE_SM90A(asm volatile("setmaxnreg.inc.sync.aligned.u32 240;"));
+    take_registers<240>();
     const int lane = tid & 31, w = (tid >> 5) & 3, g = lane >> 2, t = lane & 3, wt = tid & 127;
     int s0 = 0, ph0 = 0;  // slot of the panel's T tile
     uint32_t rb = shared_address(ring);

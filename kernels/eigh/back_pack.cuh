@@ -30,7 +30,8 @@ __device__ __forceinline__ int row_of_pos(int p) {
   return 32 * (q >> 1) + 8 * t + 4 * (q & 1) + 2 * h + e;
 }
 
-// V (float or half) [b][k][row] -> packed tiles + T; two warpgroups take alternate row blocks
+// V [b][column][row] of stages.h, of which only rows column + 1 .. nv - 1 are read, -> packed tiles
+// and T; two warpgroups take alternate row blocks.
 __global__ __launch_bounds__(256) void pack_kernel(const __half* __restrict__ V,
                                                    uint8_t* __restrict__ Vp, int n, int nv,
                                                    int ld) {
@@ -55,7 +56,7 @@ __global__ __launch_bounds__(256) void pack_kernel(const __half* __restrict__ V,
 #pragma unroll
       for (int x = 0; x < 8; x++) {
         int col = 64 * j + 8 * (ch0 + c) + x, rr = 64 * r + row;
-        v[c][x] = (col < nv && rr < ld) ? Vb[(size_t)col * ld + rr] : __half(0.f);
+        v[c][x] = (rr > col && rr < nv) ? Vb[(size_t)col * ld + rr] : __half(0.f);
       }
   };
   if (j + wg < NB) load(j + wg);

@@ -14,6 +14,7 @@
 // reflectors a line, same swizzle: with that order the accumulator fragments of one product are
 // the A fragments of the next. One V tile serves Z^T V (MN-major B) and W V^T (K-major B).
 #include "back_apply.cuh"
+#include "heuristics.h"
 #include "launch.h"
 #include "newton_schulz.cuh"
 #include "stages.h"
@@ -46,7 +47,8 @@ cudaError_t launch_back(const uint8_t* v, const __half* z, uint8_t* out, int p, 
     if (cudaError_t error = set_shared(back_kernel<1>, Cfg<1>::SMEM); error != cudaSuccess) {
       return error;
     }
-    back_kernel<1><<<grid_for(batch * 4ll, 132), 384, Cfg<1>::SMEM, stream>>>(v, z, out, p, batch);
+    const unsigned grid = grid_for(batch * 4ll, multiprocessors());
+    back_kernel<1><<<grid, 384, Cfg<1>::SMEM, stream>>>(v, z, out, p, batch);
     return cudaGetLastError();
   }
   if (p == 1024) {

@@ -4,13 +4,14 @@
 #pragma once
 
 #include "dc_secular.cuh"
+#include "tile_ops.cuh"
 
 namespace crucible::eigh {
 namespace dc {
 
 // 16 bytes from global to shared memory in the background, zeros where not ok.
 __device__ __forceinline__ void copy_16_async(void* s, const void* g, bool ok) {
-  unsigned a = (unsigned)__cvta_generic_to_shared(s);
+  unsigned a = shared_address(s);
   int sz = ok ? 16 : 0;
   asm volatile("cp.async.cg.shared.global [%0],[%1],16,%2;" ::"r"(a), "l"(g), "r"(sz));
 }
@@ -140,22 +141,14 @@ __global__ void __launch_bounds__(32 * WJ)
 #pragma unroll
       for (int f = 0; f < NR; f += 2) {
         unsigned b0, b1, b2, b3;
-        unsigned ad = (unsigned)__cvta_generic_to_shared(bt + (ks * 16 + (ln & 15)) * PT + 8 * f +
-                                                         (ln >> 4) * 8);
+        unsigned ad = shared_address(bt + (ks * 16 + (ln & 15)) * PT + 8 * f + (ln >> 4) * 8);
         asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3},[%4];"
                      : "=r"(b0), "=r"(b1), "=r"(b2), "=r"(b3)
                      : "r"(ad));
 #pragma unroll
         for (int a = 0; a < 2; a++) {
-          asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-              "{%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
-              : "+f"(acc[a][f][0]), "+f"(acc[a][f][1]), "+f"(acc[a][f][2]), "+f"(acc[a][f][3])
-              : "r"(af[a][0]), "r"(af[a][1]), "r"(af[a][2]), "r"(af[a][3]), "r"(b0), "r"(b1));
-          asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-              "{%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
-              : "+f"(acc[a][f + 1][0]), "+f"(acc[a][f + 1][1]), "+f"(acc[a][f + 1][2]),
-                "+f"(acc[a][f + 1][3])
-              : "r"(af[a][0]), "r"(af[a][1]), "r"(af[a][2]), "r"(af[a][3]), "r"(b2), "r"(b3));
+          mma(acc[a][f], af[a], b0, b1);
+          mma(acc[a][f + 1], af[a], b2, b3);
         }
       }
 #pragma unroll

@@ -21,7 +21,8 @@ __global__ void __launch_bounds__(128, N == 256 ? 2 : 4)
                         half* B) {
   extern __shared__ __align__(16) char sm0[];
   constexpr int ST = kPipelineStages, SB = 32 * N * 2, CH = N / 8, KI = 32 * CH / 128;
-  char* sm = (char*)(((uintptr_t)sm0 + 1023) & ~(uintptr_t)1023);
+  // By an offset: an address that went through an integer would make every access a generic one.
+  char* sm = sm0 + ((1024 - (shared_address(sm0) & 1023)) & 1023);
   const int bx = blockIdx.x / ny, y = blockIdx.x - bx * ny;
   Node nd = node(n, leaf_count, lw, bx);
   const int jt = y % njt, rt = y / njt;
@@ -60,7 +61,7 @@ __global__ void __launch_bounds__(128, N == 256 ? 2 : 4)
   }
   __syncthreads();
   const int ch = tid % CH, k0 = tid / CH, cc = ch & 7;
-  const unsigned sb = (unsigned)__cvta_generic_to_shared(sm), so = sb + (ch >> 3) * 4096;
+  const unsigned sb = shared_address(sm), so = sb + (ch >> 3) * 4096;
   const half* ab = A + nd.off * n + nd.base + r0;
   half* ob = B + nd.off * n + nd.base + r0;
   int hb, rows, un, NK;

@@ -9,7 +9,8 @@
 // part of the dominant vector q in the other columns, q_i's residual being about q (r^T q_i), which
 // a random vector sees sqrt(n) times too small: where |q|_1 |r|_2 could pass the gate, all r^T q_i
 // are formed.
-// A matrix over a limit is flagged, and solve_general solves it again in FP32.
+// A matrix over a limit, or whose eigenvalues are not finite and ascending, is flagged, and
+// solve_general solves it again in FP32.
 #include "block_ops.cuh"
 #include "launch.h"
 #include "pipeline.h"

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "back_pack.cuh"
+#include "mbarrier_ops.cuh"
 
 namespace crucible::eigh::back {
 // E = half(0.5*(I - Z^T Z)), upper 128x128 tiles only; E tiles (ib,jb): line = ib column index, jb
@@ -29,7 +30,7 @@ __global__ __launch_bounds__(288, 2) void gram_kernel(const uint8_t* __restrict_
       mbarrier_init(full + 8 * i, 1);
       mbarrier_init(empty + 8 * i, 2 * kSignallers);
     }
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    mbarrier_init_fence();
   }
   __syncthreads();
   if (wg == 2) {
@@ -120,12 +121,12 @@ __global__ __launch_bounds__(MT == 2 ? 384 : 288,
       mbarrier_init(full + 8 * i, 1);
       mbarrier_init(empty + 8 * i, 2 * kSignallers);
     }
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    mbarrier_init_fence();
   }
   __syncthreads();
   auto kmap = [&](int k) { return k < 2 ? 2 * J + k : (k - 2 < 2 * J ? k - 2 : k); };
   if (wg == 2) {
-    if constexpr (MT == 2) CRUCIBLE_SM90A(asm volatile("setmaxnreg.dec.sync.aligned.u32 24;"));
+    if constexpr (MT == 2) give_registers<24>();
     if (tid == 256) {
       for (int k = 0; k < NB; k++) {
         int s = k % kStages, ph = ((k / kStages) & 1) ^ 1, kb = kmap(k);
@@ -146,7 +147,7 @@ __global__ __launch_bounds__(MT == 2 ? 384 : 288,
       }
     }
   } else {
-    if constexpr (MT == 2) CRUCIBLE_SM90A(asm volatile("setmaxnreg.inc.sync.aligned.u32 232;"));
+    if constexpr (MT == 2) take_registers<232>();
     int lane = tid & 31, w = (tid >> 5) & 3, g = lane >> 2, t = lane & 3;
     float acc[MT][64];
     mbarrier_wait(full, 0);

@@ -38,8 +38,8 @@ __device__ __forceinline__ void publish_column(const State& s, const Column& c) 
     floats(kTailSums)[warp] = 0;
   if (tid_ == 0) {
     const int na = kFirst ? 16 : min(16, kTiles - next_block);
-    expect_bytes(exchange_barrier, na * 132 + 4 + (cold ? 32 : 0));
-    if (cold) expect_bytes(cold_barrier, 2048);
+    mbarrier_expect(exchange_barrier, na * 132 + 4 + (cold ? 32 : 0));
+    if (cold) mbarrier_expect(cold_barrier, 2048);
   }
 }
 
@@ -112,7 +112,7 @@ __device__ __forceinline__ void dots_and_scalars(const State& s, const Column& c
                            ((((j + 1) & 7) ^ (2 * (2 * ((next_block >> 4) & 1) + column_half)))
                             << 4) +
                            g * 2);
-      store_coefficient(sm + kCoefficients, warp, g, q, dot, reflector.beta, pivot, l, i);
+      store_coefficient(sm + kCoefficients, warp, g, q, dot, reflector, pivot, l, i);
     }
   }
 }
@@ -233,7 +233,7 @@ __device__ __forceinline__ void next_column(State& s, const Column& c, float (&y
         y[0] += t0 + t1;
       }
       {
-        mbarrier_wait(exchange_barrier, (j >> 1) & 1);
+        mbarrier_wait_cluster(exchange_barrier, (j >> 1) & 1);
         st_async(s.peer + kPeerColdProduct + tid_ * 4, y[0], s.peer + kBarriers + 16);
       }
     }
@@ -283,9 +283,9 @@ __device__ __forceinline__ void next_column(State& s, const Column& c, float (&y
     }
     {
       if (!cold)
-        mbarrier_wait(exchange_barrier, (j >> 1) & 1);
+        mbarrier_wait_cluster(exchange_barrier, (j >> 1) & 1);
       else
-        mbarrier_wait(cold_barrier, j & 1);
+        mbarrier_wait_cluster(cold_barrier, j & 1);
     }
     float quadratic =
         sum16(floats(kQuadraticSums)) + sum16(floats(kQuadraticSums + 64 + parity * 64));
@@ -301,20 +301,21 @@ __device__ __forceinline__ void next_column(State& s, const Column& c, float (&y
     }
     y[1] += floats(kPeerProduct + parity * 2048)[tid_];
     const float pivot_product = own_pivot + peer_pivot;
-    const float pivot_p = pivot_product - beta * pivot_diagonal - pivot_correction;
-    const float v_dot_p = quadratic - 2.f * beta * pivot_product + beta * beta * pivot_diagonal -
-                          2.f * quadratic_correction;
-    const float shift = -0.5f * scaled_tau * scaled_tau * v_dot_p;
-    const float pivot_w = __half2float(__float2half_rn(fmaf(scaled_tau, pivot_p, shift)));
+    // The corrections carry the factor scaled_tau of the coefficients, the quadratic one twice.
+    const float pivot_p = pivot_product - beta * pivot_diagonal;
+    const float v_dot_p = quadratic - 2.f * beta * pivot_product + beta * beta * pivot_diagonal;
+    const float shift = fmaf(-0.5f * scaled_tau * scaled_tau, v_dot_p, quadratic_correction);
+    const float pivot_w =
+        __half2float(__float2half_rn(fmaf(scaled_tau, pivot_p, shift - pivot_correction)));
 #pragma unroll
     for (int k = kFirstRow; k < 2; k++) {
       const int r = row + 512 * k;
       if (r > j) {
         const float next_entry =
             r == j + 1 ? s.diagonal_entry[k] : __half2float(__ushort_as_half(next_entries[k]));
-        float p = y[k] - beta * next_entry - p_correction[k];
+        const float p = y[k] - beta * next_entry;
         float v = r == j + 1 ? (scaled_tau == 0.f ? 0.f : 1.f) : s.entry[k] * inverse;
-        float w_entry = fmaf(scaled_tau, p, shift * v);
+        float w_entry = fmaf(scaled_tau, p, fmaf(shift, v, -p_correction[k]));
         __half v_half = __float2half_rn(v), w_half = __float2half_rn(w_entry);
         char* pd = PANEL_ROW + 32768 * k + (i >> 3) * 256 + (i & 7) * 2;
         *(__half*)pd = v_half;

@@ -28,7 +28,8 @@ cudaError_t eigh32(const Shape& shape, const float* a, bool upper, float* lambda
 
 // Undoes the scaling of the eigenvalues, writes lambda [batch][n] and info, fills NaN for a
 // non-finite matrix, and sets flags[b] where A q = q L or q^T q = I fails on random vectors by more
-// than half of the gates (finish.cu). q may be null: no check then.
+// than half of the gates, or lambda_scaled is not finite and ascending (finish.cu). q may be null:
+// then the order of lambda_scaled is the only check.
 cudaError_t finish(const Shape& shape, const float* a, bool upper, const float* lambda_scaled,
                    const int* exponent, const int* status, float* lambda, float* q, int* info,
                    int* flags, void* workspace, cudaStream_t stream);

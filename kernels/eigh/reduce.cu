@@ -1,4 +1,4 @@
-// reduce.cu: routes a reduction to the kernel for its n; clears what the kernels leave alone.
+// reduce.cu: routes a reduction to the kernel for its n; clears what none of them writes of tau.
 #include <algorithm>
 
 #include "heuristics.h"
@@ -20,12 +20,6 @@ size_t reduce_bytes(const Shape& shape) {
 
 cudaError_t reduce(const Shape& shape, const float* a, bool upper, const int* scale_exponent,
                    const int* status, const Tridiagonal& t, void* workspace, cudaStream_t stream) {
-  // The kernels write row r > j of column j; the zeros above are part of the contract.
-  if (shape.vectors) {
-    const size_t entries = static_cast<size_t>(shape.batch) * shape.n * shape.ld();
-    const cudaError_t error = cudaMemsetAsync(t.v, 0, entries * sizeof(__half), stream);
-    if (error != cudaSuccess) return error;
-  }
   // tau of the last column, which no kernel visits.
   const size_t row = static_cast<size_t>(shape.batch) * shape.ld() * sizeof(float);
   if (cudaError_t error = cudaMemsetAsync(t.tau, 0, row, stream); error != cudaSuccess) {

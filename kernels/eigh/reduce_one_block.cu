@@ -20,6 +20,7 @@
 // Cost at 512: 2/3 n^3 mma multiply-adds a matrix, n^3/3 * 4 bytes of shared memory reads.
 // Error: the tiles round once per panel (FP16), so the scaled eigen-residual is 12-15 at n = 512
 // and about 30 at n = 176 (gate 200); see docs/eigh.md.
+#include "heuristics.h"
 #include "launch.h"
 #include "single_steps.cuh"
 #include "single_update.cuh"
@@ -98,6 +99,14 @@ __device__ __forceinline__ void to_fragment(float2* v, Diagonal kind, int g, int
 #pragma unroll
   for (int k = 0; k < 4; ++k) f[k] = to_half2(v[k]);
 }
+// For every matrix anew: the panel's columns that are not made yet are multiplied by zero
+// coefficients, and what the block's last matrix left there may be NaN.
+template <int T>
+__device__ __forceinline__ void clear_panel(int tid) {
+  for (int i = tid; i < T * 64; i += 16 * T)
+    ((uint4*)(sm + MemoryMap<T>::kPanelAt))[i] = make_uint4(0, 0, 0, 0);
+  if (tid < 128) ((__half*)(sm + MemoryMap<T>::kCoefficients))[tid] = __ushort_as_half(0);
+}
 // Fills the resident tiles from the input, four tiles in flight a warp.
 template <int T, int kWarps>
 __device__ __forceinline__ void load_resident(const PaddedInput& in, int warp, int lane) {
@@ -133,15 +142,13 @@ __global__ void __launch_bounds__(kThreads, 1)
   State s;
   const int tid = threadIdx.x;
   s.tid = tid;
-  for (int i = tid; i < TT * 64; i += kThreads)
-    ((uint4*)(sm + Memory::kPanelAt))[i] = make_uint4(0, 0, 0, 0);
-  if (tid < 128) ((__half*)(sm + Memory::kCoefficients))[tid] = __ushort_as_half(0);
   const int start = (kOrder - args.n) / kPanel * kPanel;
   for (int64_t matrix = blockIdx.x; matrix < args.batch; matrix += gridDim.x) {
     const PaddedInput in = input_of(args, matrix, kOrder);
     const Output out{args, matrix, kOrder};
     THREAD_PLACE;
     __syncthreads();
+    clear_panel<TT>(tid);
     load_resident<TT, 16>(in, warp, lane);
     Registers<TT> registers;
     auto& first_upper = registers.first_upper;
@@ -183,14 +190,12 @@ __global__ void __launch_bounds__(16 * TT, TT == 16 ? 2 : 1)
   State s;
   const int tid = threadIdx.x;
   s.tid = tid;
-  for (int i = tid; i < TT * 64; i += kThis)
-    ((uint4*)(sm + Memory::kPanelAt))[i] = make_uint4(0, 0, 0, 0);
-  if (tid < 128) ((__half*)(sm + Memory::kCoefficients))[tid] = __ushort_as_half(0);
   const int start = kFromInput ? (kThis - args.n) / kPanel * kPanel : 0;
   for (int64_t matrix = blockIdx.x; matrix < args.batch; matrix += gridDim.x) {
     const Output out{args, matrix, kThis};
     THREAD_PLACE;
     __syncthreads();
+    clear_panel<TT>(tid);
     if (kFromInput) {
       const PaddedInput in = input_of(args, matrix, kThis);
       load_resident<TT, kWarps>(in, warp, lane);
@@ -214,7 +219,7 @@ cudaError_t launch_whole(const Arguments& args, int blocks_a_multiprocessor, cud
       cudaFuncSetAttribute(reduce_whole_kernel<kFromInput, TT>,
                            cudaFuncAttributeMaxDynamicSharedMemorySize, MemoryMap<TT>::kBytes);
   if (error != cudaSuccess) return error;
-  const unsigned blocks = grid_for(args.batch, 132 * blocks_a_multiprocessor);
+  const unsigned blocks = grid_for(args.batch, multiprocessors() * blocks_a_multiprocessor);
   reduce_whole_kernel<kFromInput, TT><<<blocks, 16 * TT, MemoryMap<TT>::kBytes, stream>>>(args);
   return cudaGetLastError();
 }
@@ -238,8 +243,8 @@ cudaError_t reduce_one_block(const Shape& shape, const float* a, bool upper,
   const cudaError_t error = cudaFuncSetAttribute(
       reduce_first_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, MemoryMap<32>::kBytes);
   if (error != cudaSuccess) return error;
-  reduce_first_kernel<<<grid_for(shape.batch, 132), kThreads, MemoryMap<32>::kBytes, stream>>>(
-      args);
+  const unsigned blocks = grid_for(shape.batch, multiprocessors());
+  reduce_first_kernel<<<blocks, kThreads, MemoryMap<32>::kBytes, stream>>>(args);
   return launch_whole<false, 16>(args, 2, stream);
 }
 

@@ -2,20 +2,25 @@
 //
 // Shapes: a [batch][n][n] -> Tridiagonal of stages.h; padded in front with zeros to a multiple of
 // 32. Deterministic: fixed owners, fixed orders of summation. A cooperative launch, because the
-// blocks of a group wait for each other; groups take matrices g, g + groups, ...
+// blocks of a group wait for each other: as many groups as fit the GPU's multiprocessors, at most
+// eight; group g takes matrices g, g + groups, ...
 //
-// Layout. The trailing matrix is a full square of FP16 16x16 tiles in mma fragment order in the
-// workspace (8 MB a matrix at 2048, mostly L2), its diagonal apart in FP32 registers. Block row I
-// belongs to block I mod 16 of the group, which so computes its rows of A x alone: nothing of a
-// product crosses blocks. The full square costs twice the triangle's bytes and saves an exchange.
+// Layout. The trailing matrix is a full square of FP16 16x16 tiles in mma fragment order, its
+// diagonal apart in FP32 registers. The tiles of the last 72 block rows and columns are in shared
+// memory: .59 of the tile reads at 2048, all of them up to 1152. The others are in the workspace
+// (5.7 MB a matrix at 2048, mostly L2). Block row I belongs to block I mod 16 of the group, which
+// so computes its rows of A x alone: nothing of a product crosses blocks. The full square costs
+// twice the triangle's bytes and saves an exchange.
 //
 // Column j takes two rendezvous through flags in L2. Step 1: publish x (own rows), the partial
 // norm, and the pivot row of the panel [V W]. Step 2: A x by mma; V^T x, W^T x and x^T A x over own
 // rows, published. Step 3: as in reduce_one_block.cu. Every 32 columns one more rendezvous, then
 // A -= V W^T + W V^T on own tiles.
-// Cost at 2048: 2/3 n^3 bytes from L2 a matrix, about 3 us of latency a column.
+// Cost at 2048: 2/3 n^3 bytes of tiles a matrix, .41 of them from L2; about 3 us of latency a
+// column.
 #include <algorithm>
 
+#include "heuristics.h"
 #include "launch.h"
 #include "streamed_steps.cuh"
 
@@ -38,6 +43,9 @@ __device__ void reduce_matrix(const Arguments& args, Block& b, int64_t matrix) {
   float* tau = args.t.tau + matrix * args.ld;
   __half* v_out = args.t.v == nullptr ? nullptr : args.t.v + matrix * args.n * args.ld;
   load_input(b, in);
+  // The own row of columns that are not made yet is multiplied by zero coefficients: for every
+  // matrix anew, because the last one may have left NaN there.
+  for (int k = 0; b.own >= 0 && k < kPanel; ++k) s->v[b.own][k] = s->w[b.own][k] = 0.f;
   float dg = b.own >= 0 ? in.at(b.row, b.row) : 0.f;
   float av = b.own >= 0 ? in.at(b.row, 0) : 0.f;  // column 0; its rounding is the tiles'
   if (b.row > 0) av = __half2float(__float2half_rn(av));
@@ -50,11 +58,7 @@ __device__ void reduce_matrix(const Arguments& args, Block& b, int64_t matrix) {
     const Reflector h = receive_column(b, j, padded);
     float ac = 0;
     if (b.own >= 0 && b.row > j + 1) {
-      const int64_t tile = static_cast<int64_t>(b.row >> 4) * b.tiles + ((j + 1) >> 4);
-      const __half* at = reinterpret_cast<const __half*>(b.g.tiles + tile * 32);
-      const unsigned short bits = __ldcg(reinterpret_cast<const unsigned short*>(at) +
-                                         fragment_at(b.row & 15, (j + 1) & 15));
-      ac = __half2float(__ushort_as_half(bits));
+      ac = b.entry(j + 1);
     } else if (b.own >= 0 && b.row == j + 1) {
       ac = dg;
     }
@@ -112,10 +116,7 @@ __device__ void reduce_matrix(const Arguments& args, Block& b, int64_t matrix) {
       update_trailing(b, (j + 1) >> 4);
       __syncthreads();
       if (b.own >= 0 && b.row > j + 1) {
-        const int64_t tile = static_cast<int64_t>(b.row >> 4) * b.tiles + ((j + 1) >> 4);
-        const __half* at = reinterpret_cast<const __half*>(b.g.tiles + tile * 32);
-        av = __half2float(__ushort_as_half(__ldcg(reinterpret_cast<const unsigned short*>(at) +
-                                                  fragment_at(b.row & 15, (j + 1) & 15))));
+        av = b.entry(j + 1);
       } else if (b.own >= 0 && b.row == j + 1) {
         av = dg;
         if (j + 1 >= shift) d[j + 1 - shift] = dg;
@@ -131,6 +132,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   extern __shared__ __align__(128) char memory[];
   Block b;
   b.s = reinterpret_cast<Panel*>(memory);
+  b.held = reinterpret_cast<uint4*>(memory + sizeof(Panel));
   for (int i = threadIdx.x; i < static_cast<int>(sizeof(Panel) / 4); i += kThreads) {
     reinterpret_cast<uint32_t*>(memory)[i] = 0;
   }
@@ -157,8 +159,8 @@ __global__ void __launch_bounds__(kThreads, 1)
 }
 
 int groups_for(int64_t batch) {
-  constexpr int kResidentGroups = 8;  // 128 of at least 132 multiprocessors, one block each
-  return static_cast<int>(std::min<int64_t>(batch, kResidentGroups));
+  static_assert(kGroup == kStreamedBlocks, "route() asks for one group at least");
+  return static_cast<int>(std::min<int64_t>(batch, streamed_groups(multiprocessors())));
 }
 int padded_for(int n) { return (n + kPanel - 1) / kPanel * kPanel; }
 
@@ -205,13 +207,13 @@ cudaError_t reduce_streamed(const Shape& shape, const float* a, bool upper,
   cudaError_t error = cudaMemsetAsync(args.first.arrived, 0, args.groups * 64 * 4, stream);
   if (error == cudaSuccess) {
     error = cudaFuncSetAttribute(reduce_streamed_kernel,
-                                 cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Panel));
+                                 cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
   }
   if (error != cudaSuccess) return error;
   void* parameters[] = {&args};
   return cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(reduce_streamed_kernel),
                                      dim3(args.groups * kGroup), dim3(kThreads), parameters,
-                                     sizeof(Panel), stream);
+                                     kSharedBytes, stream);
 }
 
 }  // namespace crucible::eigh

@@ -159,7 +159,7 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kThreads, 1)
     ((uint4*)(sm + kPanelAt))[i] = make_uint4(0, 0, 0, 0);
   if (tid < 128) ((__half*)(sm + kCoefficients))[tid] = __ushort_as_half(0);
   if (tid == 0) {
-    for (int k = 0; k < 3; ++k) mbarrier_init(shared_address(sm) + kBarriers + 8 * k);
+    for (int k = 0; k < 3; ++k) mbarrier_init(shared_address(sm) + kBarriers + 8 * k, 1);
     mbarrier_init_fence();
   }
   const PaddedInput in{

@@ -41,13 +41,18 @@ __device__ __forceinline__ float panel_dot(const float (&acc)[4][4], int q) {
   return join_x(high, low);
 }
 
-// Panel column l's coefficient dot - beta * pivot, as two halves, and the panel's entry at the
-// pivot, in the three slots of lane (g, q) in a B fragment of step 3: that of V (warp 1) or, 64
-// halves on, of W (warp 0). Columns not made yet (l >= made) count zero.
+// Panel column l's coefficient (dot - beta * pivot) * scaled_tau, as two halves, and the panel's
+// entry at the pivot, in the three slots of lane (g, q) in a B fragment of step 3: that of V (warp
+// 1) or, 64 halves on, of W (warp 0). Columns not made yet (l >= made) count zero.
+//
+// scaled_tau = -1 / beta makes a coefficient a half whatever the size of x, and is the factor w
+// wants anyway. Without it W^T u, u = x - beta e1, reaches 2.8 n^2: with normF(A) < n, |u| <= 2
+// |beta|, |v| in [1, sqrt(2)] and |w| <= 2 |A| / |v|, the scaled V^T u stays below 2.9 and the
+// scaled W^T u below 4 n, which is 4096 at n = 1024.
 __device__ __forceinline__ void store_coefficient(char* fragments, int warp, int g, int q,
-                                                  float dot, float beta, __half pivot, int l,
-                                                  int made) {
-  float coefficient = dot - beta * __half2float(pivot);
+                                                  float dot, const ReflectorScalars& reflector,
+                                                  __half pivot, int l, int made) {
+  float coefficient = (dot - reflector.beta * __half2float(pivot)) * reflector.scaled_tau;
   if (l >= made) {
     coefficient = 0;
     pivot = __ushort_as_half(0);

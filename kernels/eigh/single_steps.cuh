@@ -125,7 +125,7 @@ __device__ __forceinline__ void dots_and_scalars(const State& s, const Column& c
                          (column_half + 2 * q) * 128 +
                          ((((j + 1) & 7) ^ (2 * (2 * (next_block >= kHalf) + column_half))) << 4) +
                          g * 2);
-      store_coefficient(sm + Memory::kCoefficients, warp, g, q, dot, reflector.beta, pivot, l, i);
+      store_coefficient(sm + Memory::kCoefficients, warp, g, q, dot, reflector, pivot, l, i);
     }
   }
 }
@@ -351,15 +351,16 @@ __device__ __forceinline__ void next_column(State& s, const Column& c,
         y += t0 + t1;
       }
     }
-    const float pivot_p = pivot_product - beta * pivot_diagonal - pivot_correction;
-    const float v_dot_p = quadratic - 2.f * beta * pivot_product + beta * beta * pivot_diagonal -
-                          2.f * quadratic_correction;
-    const float shift = -0.5f * scaled_tau * scaled_tau * v_dot_p;
-    const float pivot_w = __half2float(__float2half_rn(fmaf(scaled_tau, pivot_p, shift)));
+    // The corrections carry the factor scaled_tau of the coefficients, the quadratic one twice.
+    const float pivot_p = pivot_product - beta * pivot_diagonal;
+    const float v_dot_p = quadratic - 2.f * beta * pivot_product + beta * beta * pivot_diagonal;
+    const float shift = fmaf(-0.5f * scaled_tau * scaled_tau, v_dot_p, quadratic_correction);
+    const float pivot_w =
+        __half2float(__float2half_rn(fmaf(scaled_tau, pivot_p, shift - pivot_correction)));
     if (row > j) {
-      float p = y - beta * next_entry - p_correction;
+      const float p = y - beta * next_entry;
       float v = row == j + 1 ? (scaled_tau == 0.f ? 0.f : 1.f) : s.entry * inverse;
-      float w_entry = fmaf(scaled_tau, p, shift * v);
+      float w_entry = fmaf(scaled_tau, p, fmaf(shift, v, -p_correction));
       __half v_half = __float2half_rn(v), w_half = __float2half_rn(w_entry);
       char* pd = PANEL_ROW + (i >> 3) * 256 + (i & 7) * 2;
       *(__half*)pd = v_half;

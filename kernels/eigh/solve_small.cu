@@ -11,6 +11,7 @@
 // block. Small batches take one matrix a warp, large ones 32 / kOrder.
 // Cost: about 0.9 n^2 rotations in sequence. Source: Golub & Van Loan, Matrix Computations, 8.3.
 #include "block_ops.cuh"
+#include "heuristics.h"
 #include "launch.h"
 #include "pipeline.h"
 
@@ -225,8 +226,8 @@ __global__ void __launch_bounds__(32) solve_small_kernel(const Arguments g) {
 template <int kOrder>
 cudaError_t launch(Arguments g, cudaStream_t stream) {
   // One matrix a warp while that fills no more than half of the GPU's warp slots.
-  constexpr int64_t kBlocksMax = 1 << 30, kAloneMax = 132 * 16;
-  g.matrices_a_warp = g.batch <= kAloneMax ? 1 : 32 / kOrder;
+  constexpr int64_t kBlocksMax = 1 << 30, kAloneMax = 16;  // the latter a multiprocessor
+  g.matrices_a_warp = g.batch <= kAloneMax * multiprocessors() ? 1 : 32 / kOrder;
   const int64_t total = g.batch, square = static_cast<int64_t>(g.n) * g.n;
   const int64_t step = kBlocksMax * g.matrices_a_warp;
   for (int64_t first = 0; first < total; first += step) {

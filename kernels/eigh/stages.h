@@ -40,9 +40,10 @@ struct Tridiagonal {
   float* e;    // [batch][ld()], e[j] couples j and j+1, entries 0 .. n-2 valid
   float* tau;  // [batch][ld()], entries 0 .. n-1 valid, 0 where H_j is the identity (and j >= n-2);
                // otherwise 2 / (v_j^T v_j) for exactly the stored v_j
-  // v_j is column j: contiguous at v + (b * n + j) * ld(). Rows 0 .. j and rows >= n are 0, row
-  // j+1 is 1; column j with tau[j] = 0 is all zero below row j (finite at least). FP16: the
-  // reduction used the rounded v_j itself, so nothing is lost by the storage.
+  // v_j is column j: contiguous at v + (b * n + j) * ld(). Row j+1 is 1; column j with tau[j] = 0
+  // is all zero below row j (finite at least). Rows 0 .. j and rows >= n are not written: a reader
+  // takes them for 0. FP16: the reduction used the rounded v_j itself, so nothing is lost by the
+  // storage.
   __half* v;  // [batch][n][ld()]
 };
 

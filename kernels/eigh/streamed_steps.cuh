@@ -15,9 +15,13 @@ constexpr int kOwnRows = kPaddedMax / kGroup;  // 128: eight block rows, one thr
 constexpr float kTailSquared = 3.6e-15f;       // see reduce_one_block.cu
 constexpr int kPublished = 2 * kPanel + 2;     // a block's part: V^T x, W^T x, x^T A x, y_{j+1}
 
+// The last kHeldWidth block rows and columns of the trailing matrix are held on chip: a block has
+// at most kHeldRows of those rows.
+constexpr int kHeldWidth = 72, kHeldRows = (kHeldWidth + kGroup - 1) / kGroup;
+
 // What a group shares, in the workspace.
 struct Shared {
-  uint4* tiles;       // [T][T][32 lanes], T = padded / 16
+  uint4* tiles;       // [T][T][32 lanes], T = padded / 16; the held ones are not used
   __half* panel;      // [T][4][32 lanes][8]: V (k 0-15, 16-31), W (same), fragment order
   float* x;           // [padded]
   float* norm;        // [kGroup]
@@ -36,7 +40,7 @@ struct Arguments {
   bool upper;
 };
 
-struct Panel {  // shared memory of a block
+struct alignas(16) Panel {  // shared memory of a block
   float v[kOwnRows][kPanel + 1], w[kOwnRows][kPanel + 1];
   char x[kPaddedMax / 16 * 64];
   float y[kThreads / 32][16], own_x[kOwnRows];
@@ -44,6 +48,8 @@ struct Panel {  // shared memory of a block
   float pivot[2 * kPanel + 1];
   float sums[kPublished], warp[4], norm[kGroup], scratch[32];
 };
+constexpr int kSharedBytes = sizeof(Panel) + kHeldRows * kHeldWidth * 512;  // the held tiles behind
+static_assert(kSharedBytes <= 232448, "shared memory");
 
 // All blocks of a group; `target` counts arrivals. Data is read with ld.cg afterwards.
 __device__ __forceinline__ void rendezvous(unsigned* arrived, unsigned* target) {
@@ -70,9 +76,43 @@ __device__ __forceinline__ int fragment_at(int row, int k) {
 struct Block {
   Shared g;
   Panel* s;
+  uint4* held;           // [kHeldRows][kHeldWidth][32 lanes], in shared memory
   int rank, tiles, own;  // own: this thread's row among the block's, -1 without one
   int row;               // the same in padded coordinates
   unsigned target;
+
+  // Tiles (I, J) with I, J >= held_from() are on chip.
+  __device__ __forceinline__ int held_from() const { return max(0, tiles - kHeldWidth); }
+  __device__ __forceinline__ bool holds(int I, int J) const { return min(I, J) >= held_from(); }
+  // Tile (I, J) of an own block row I: where it is held, and where it is otherwise.
+  __device__ __forceinline__ uint4* held_tile(int I, int J) const {
+    const int first = (held_from() - rank + kGroup - 1) / kGroup;  // own block row, the first held
+    return held + (((I - rank) / kGroup - first) * kHeldWidth + J - held_from()) * 32;
+  }
+  __device__ __forceinline__ uint4* far_tile(int I, int J) const {
+    return g.tiles + (static_cast<int64_t>(I) * tiles + J) * 32;
+  }
+  __device__ __forceinline__ uint4 load(int I, int J, int lane) const {
+    return holds(I, J) ? held_tile(I, J)[lane] : __ldcg(far_tile(I, J) + lane);
+  }
+  __device__ __forceinline__ void store(int I, int J, int lane, uint4 f) const {
+    if (holds(I, J)) {
+      held_tile(I, J)[lane] = f;
+    } else {
+      __stcg(far_tile(I, J) + lane, f);
+    }
+  }
+  // Entry (row, column) of the thread's row, as of the last update.
+  __device__ __forceinline__ float entry(int column) const {
+    const int I = row >> 4, J = column >> 4, at = fragment_at(row & 15, column & 15);
+    unsigned short bits;
+    if (holds(I, J)) {
+      bits = reinterpret_cast<const unsigned short*>(held_tile(I, J))[at];
+    } else {
+      bits = __ldcg(reinterpret_cast<const unsigned short*>(far_tile(I, J)) + at);
+    }
+    return __half2float(__ushort_as_half(bits));
+  }
 };
 
 __device__ void load_input(const Block& b, const PaddedInput& in) {
@@ -90,8 +130,8 @@ __device__ void load_input(const Block& b, const PaddedInput& in) {
         }
       }
       clear_diagonal(v, I == J ? Diagonal::kBothHalves : Diagonal::kNone, g, q);
-      __stcg(b.g.tiles + (static_cast<int64_t>(I) * b.tiles + J) * 32 + lane,
-             make_uint4(to_half2(v[0]), to_half2(v[1]), to_half2(v[2]), to_half2(v[3])));
+      b.store(I, J, lane,
+              make_uint4(to_half2(v[0]), to_half2(v[1]), to_half2(v[2]), to_half2(v[3])));
     }
   }
 }
@@ -106,30 +146,44 @@ __device__ __forceinline__ Share share_of(const Block& b, int first_tile) {
   return {first, rows > 4 ? 2 : (rows > 2 ? 4 : (rows > 1 ? 8 : 16))};
 }
 
-// s->y[warp] = that warp's part of A x for its 16 rows.
+// acc += tiles J, J + step, ... below `end` of a block row, kFlight of them in flight; load(J)
+// gives a tile, xs is the address of x.
+template <int kFlight, typename Load>
+__device__ __forceinline__ void multiply_run(float (&acc)[2][4], int J, int end, int step,
+                                             uint32_t xs, const Load& load) {
+  for (; J < end; J += step * kFlight) {
+    uint4 f[kFlight];
+#pragma unroll
+    for (int k = 0; k < kFlight; ++k) {
+      f[k] = J + step * k < end ? load(J + step * k) : make_uint4(0, 0, 0, 0);
+    }
+#pragma unroll
+    for (int k = 0; k < kFlight; ++k) {
+      if (J + step * k < end) {
+        const uint2 x = load_shared_64(xs + (J + step * k) * 64);
+        const uint32_t a[4] = {f[k].x, f[k].y, f[k].z, f[k].w};
+        mma(acc[k & 1], a, x.x, x.y);
+      }
+    }
+  }
+}
+
+// s->y[warp] = that warp's part of A x for its 16 rows: first the tiles in L2, then those held.
 __device__ __forceinline__ void multiply(const Block& b, int first_tile) {
-  constexpr int kFlight = 8;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, q = lane & 3;
   const Share share = share_of(b, first_tile);
   const int I = b.rank + kGroup * (share.first + warp / share.split), step = share.split;
   if (I >= b.tiles) return;
   float acc[2][4] = {};
   const uint32_t xs = shared_address(b.s->x) + (g & 1) * 32 + q * 8;
-  const uint4* row = b.g.tiles + static_cast<int64_t>(I) * b.tiles * 32 + lane;
-  for (int J = first_tile + warp % step; J < b.tiles; J += step * kFlight) {
-    uint4 f[kFlight];
-#pragma unroll
-    for (int k = 0; k < kFlight; ++k) {
-      f[k] = J + step * k < b.tiles ? __ldcg(row + (J + step * k) * 32) : make_uint4(0, 0, 0, 0);
-    }
-#pragma unroll
-    for (int k = 0; k < kFlight; ++k) {
-      if (J + step * k < b.tiles) {
-        const uint2 x = load_shared_64(xs + (J + step * k) * 64);
-        const uint32_t a[4] = {f[k].x, f[k].y, f[k].z, f[k].w};
-        mma(acc[k & 1], a, x.x, x.y);
-      }
-    }
+  const int first = first_tile + warp % step, from = I < b.held_from() ? b.tiles : b.held_from();
+  const uint4* far = b.far_tile(I, 0) + lane;
+  multiply_run<8>(acc, first, from, step, xs, [&](int at) { return __ldcg(far + at * 32); });
+  if (from < b.tiles) {
+    // step is a power of two: the first of this warp's block columns that is held.
+    const int J = first < from ? from + ((first - from) & (step - 1)) : first;
+    const uint4* held = b.held_tile(I, from) + lane;
+    multiply_run<4>(acc, J, b.tiles, step, xs, [&](int at) { return held[(at - from) * 32]; });
   }
   if (q == 0) {
     b.s->y[warp][g] = join_x(acc[0][0] + acc[1][0], acc[0][1] + acc[1][1]);
@@ -161,8 +215,7 @@ __device__ void update_trailing(const Block& b, int first_tile) {
 #pragma unroll
   for (int k = 0; k < 4; ++k) own[k] = __ldcg(panel + (I * 4 + k) * 32);
   for (int J = first_tile + (warp & 1); J < b.tiles; J += 2) {
-    uint4* at = b.g.tiles + (static_cast<int64_t>(I) * b.tiles + J) * 32 + lane;
-    const uint4 f = __ldcg(at);
+    const uint4 f = b.load(I, J, lane);
     uint4 other[4];
 #pragma unroll
     for (int k = 0; k < 4; ++k) other[k] = __ldcg(panel + (J * 4 + k) * 32);
@@ -178,7 +231,8 @@ __device__ void update_trailing(const Block& b, int first_tile) {
     float2 out[4] = {
         {-left[0], -left[1]}, {-left[2], -left[3]}, {-right[0], -right[1]}, {-right[2], -right[3]}};
     clear_diagonal(out, I == J ? Diagonal::kBothHalves : Diagonal::kNone, g, q);
-    __stcg(at, make_uint4(to_half2(out[0]), to_half2(out[1]), to_half2(out[2]), to_half2(out[3])));
+    b.store(I, J, lane,
+            make_uint4(to_half2(out[0]), to_half2(out[1]), to_half2(out[2]), to_half2(out[3])));
   }
 }
 

@@ -10,6 +10,7 @@
 // go on to 2^-51 |T|: the vectors need about 45 bits (see eigh32.cu).
 // Cost a matrix with 4 lanes: n^2 (32 FP32 + 60 FP64) steps of three operations.
 #include "block_ops.cuh"
+#include "heuristics.h"
 #include "launch.h"
 #include "sturm_count.cuh"
 #include "sturm_stages.h"
@@ -99,8 +100,8 @@ cudaError_t sturm_values(const Shape& shape, const float* d, const float* e, flo
                          double* shift, SturmScale* scale, cudaStream_t stream) {
   static_assert(kSturmMax * 28 <= 40 * 1024, "shared memory without an opt-in");
   // Eight lanes need fewer rounds and more counts: for batches that leave the GPU idle.
-  constexpr int64_t kLanesIdle = 132 * 512;
-  const bool wide = shape.batch * shape.n * 8 <= kLanesIdle;
+  constexpr int64_t kLanesIdle = 512;  // a multiprocessor
+  const bool wide = shape.batch * shape.n * 8 <= kLanesIdle * multiprocessors();
   for (int64_t first = 0; first < shape.batch; first += kGridYMax) {
     const unsigned count = grid_for(shape.batch - first, kGridYMax);
     const int64_t at = first * shape.ld();

@@ -10,6 +10,7 @@
 
 #include "dc_leaf.cuh"
 #include "dc_update_wgmma.cuh"
+#include "heuristics.h"
 #include "launch.h"
 #include "padded_order.h"
 #include "stages.h"
@@ -177,7 +178,7 @@ cudaError_t leaves(const Workspace& w, int n, int leaf_count, int count, cudaStr
 }
 
 cudaError_t deflate(const Workspace& w, const Level& l, cudaStream_t s) {
-  const int order = power_of_two(l.m), fused = l.nodes >= 264;
+  const int order = power_of_two(l.m), fused = l.nodes >= 2 * multiprocessors();
   const size_t bytes = 44ull * order;
   if (order <= 1024) {
     if (cudaError_t e = allow_shared(deflate_kernel<1>, bytes); e != cudaSuccess) return e;
@@ -187,7 +188,7 @@ cudaError_t deflate(const Workspace& w, const Level& l, cudaStream_t s) {
     deflate_kernel<2><<<l.nodes, 1024, bytes, s>>>(w, l.n, l.leaf_count, l.lw, l.cur, fused);
   }
   if (!fused) {
-    const int split = std::max(1, std::min(l.m / 16, 4224 / l.nodes));
+    const int split = std::max(1, std::min(l.m / 16, 32 * multiprocessors() / l.nodes));
     rotate_kernel<<<dim3(l.nodes, split), 128, 0, s>>>(w, l.n, l.leaf_count, l.lw, l.cur);
   }
   return cudaGetLastError();

@@ -1,5 +1,5 @@
-// wgmma_ops.cuh: wgmma m64nNk16 f32.f16.f16, matrix descriptors (128-byte swizzle), mbarriers and
-// bulk copies: every instruction that only sm_90a has.
+// wgmma_ops.cuh: wgmma m64nNk16 f32.f16.f16 with its matrix descriptors (128-byte swizzle), and
+// setmaxnreg: the instructions that only sm_90a has.
 //
 // On other architectures these trap, and heuristics.h routes no matrix here. A call is made by the
 // four warps of a warpgroup together; c[] is the thread's part of the 64 x N sum (two rows, N / 4
@@ -103,42 +103,15 @@ __device__ __forceinline__ uint64_t matrix_descriptor(uint32_t saddr, uint32_t l
   return (uint64_t)((saddr & 0x3ffff) >> 4) | ((uint64_t)(lbo >> 4) << 16) |
          ((uint64_t)(sbo >> 4) << 32) | (1ull << 62);
 }
-// mbarriers by shared address: init with the arrivals of a phase; arrive; arrive and expect bytes
-// of bulk copies or st.async; wait for the phase of parity ph to be complete.
-__device__ __forceinline__ void mbarrier_init(uint32_t b, int c) {
-  asm volatile("mbarrier.init.shared.b64 [%0],%1;" ::"r"(b), "r"(c) : "memory");
+// Moves registers between the warpgroups of a block: one gives back down to N a thread, the others
+// take up to N. Once each, by the whole warpgroup.
+template <int N>
+__device__ __forceinline__ void give_registers() {
+  CRUCIBLE_SM90A(asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N)));
 }
-__device__ __forceinline__ void mbarrier_expect(uint32_t b, int bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared.b64 _,[%0],%1;" ::"r"(b), "r"(bytes) : "memory");
-}
-__device__ __forceinline__ void mbarrier_arrive(uint32_t b) {
-  asm volatile("mbarrier.arrive.shared.b64 _,[%0];" ::"r"(b) : "memory");
-}
-__device__ __forceinline__ void mbarrier_arrive_twice(uint32_t b) {
-  asm volatile("mbarrier.arrive.shared.b64 _,[%0],2;" ::"r"(b) : "memory");
-}
-__device__ __forceinline__ void mbarrier_arrive_remote(uint32_t b, int cta) {
-  asm volatile(
-      "{.reg .b32 r; mapa.shared::cluster.u32 r,%0,%1; mbarrier.arrive.shared::cluster.b64 "
-      "_,[r];}" ::"r"(b),
-      "r"(cta)
-      : "memory");
-}
-__device__ __forceinline__ void mbarrier_wait(uint32_t b, int ph) {
-  asm volatile(
-      "{.reg .pred p;\nL1: mbarrier.try_wait.parity.shared.b64 p,[%0],%1;\n@p bra L2;\nbra "
-      "L1;\nL2:\n}" ::"r"(b),
-      "r"(ph)
-      : "memory");
-}
-// `bytes` from global to shared memory by one thread; they count on the mbarrier `bar`.
-__device__ __forceinline__ void bulk_copy(uint32_t dst, const void* src, uint32_t bytes,
-                                          uint32_t bar) {
-  asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0],[%1],%2,[%3];" ::"r"(
-          dst),
-      "l"(src), "r"(bytes), "r"(bar)
-      : "memory");
+template <int N>
+__device__ __forceinline__ void take_registers() {
+  CRUCIBLE_SM90A(asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N)));
 }
 
 }  // namespace crucible::eigh

@@ -265,10 +265,9 @@ class Proposer {
     json knobs = json::object();
     for (const std::string& name : proposal.turned)
       knobs[name] = {before.at(name), proposal.configuration.at(name)};
-    entry.change = json{{"knobs", knobs},
-                        {"scoped", search.ScopedText(proposal.configuration)},
-                        {"repaired", proposal.repaired}}
-                       .dump();
+    entry.change = JsonText({{"knobs", knobs},
+                             {"scoped", search.ScopedText(proposal.configuration)},
+                             {"repaired", proposal.repaired}});
     entry.conditions = order_.now;
     if (outcome.report) {
       for (const auto& [name, value] : outcome.report->conditions) entry.conditions[name] = value;
@@ -334,7 +333,7 @@ Result<MissionResult> RunProposer(const std::filesystem::path& order_file) {
   CRUCIBLE_ASSIGN(const std::string knobs, ReadFile(order.baseline.main / target.knobs_file));
   CRUCIBLE_ASSIGN(KnobSpace space, ParseKnobs(knobs, target.knobs_file));
   CRUCIBLE_ASSIGN(Store store, Store::Open(order.workspace.LogFile()));
-  CRUCIBLE_ASSIGN(Repository repository, Repository::Open(order.worktree));
+  CRUCIBLE_ASSIGN(Repository repository, Repository::Open(order.worktree, order.main_branch));
   return Proposer(std::move(order), std::move(target), std::move(store), std::move(repository),
                   std::move(space))
       .Run();

@@ -10,6 +10,8 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/paths.h"
+#include "base/printable.h"
 #include "base/process_identity.h"
 #include "base/subprocess.h"
 #include "missions/campaign_file.h"
@@ -37,13 +39,14 @@ Progress ProgressTo(std::ostream& err) {
 
 void PrintSummary(const CampaignSummary& summary, bool as_json, std::ostream& out) {
   if (as_json) {
-    out << json{{"name", summary.name},
-                {"state", summary.state},
-                {"missions", summary.missions},
-                {"landed", summary.landed},
-                {"experiments", summary.experiments},
-                {"why", summary.why}}
-               .dump(2)
+    out << JsonText({{"name", summary.name},
+                     {"state", summary.state},
+                     {"missions", summary.missions},
+                     {"landed", summary.landed},
+                     {"crashed", summary.crashed},
+                     {"experiments", summary.experiments},
+                     {"why", summary.why}},
+                    2)
         << "\n";
     return;
   }
@@ -57,19 +60,36 @@ int RunToEnd(Result<Campaign> campaign, bool as_json, std::ostream& out, std::os
   const auto summary = campaign->Run();
   if (!summary) return Report(summary.error(), err);
   PrintSummary(*summary, as_json, out);
-  return summary->state == "interrupted" ? 130 : 0;
+  if (summary->state == "interrupted") return 130;
+  // Nothing was tried: a script must not take that for a campaign that found nothing.
+  if (summary->missions == 0 || summary->crashed < summary->missions) return 0;
+  return Report(Error{ErrorKind::kUnavailable,
+                      fmt::format("run campaign {}: all {} missions crashed; `crucible mission "
+                                  "show` says why",
+                                  summary->name, summary->missions)},
+                err);
 }
 
-bool Runs(const Workspace& workspace, const std::string& name) {
+// The process that has the campaign; pid 0 when there is none.
+ProcessIdentity OwnerOf(const Workspace& workspace, const std::string& name) {
   auto store = Store::OpenReadOnly(workspace.LogFile());
-  if (!store) return false;
+  if (!store) return {};
   const auto row = store->FindCampaign(name);
-  return row && *row && IsAlive(ProcessIdentityFromText((*row)->owner));
+  if (!row || !*row) return {};
+  const ProcessIdentity owner = ProcessIdentityFromText((*row)->owner);
+  return IsAlive(owner) ? owner : ProcessIdentity{};
 }
 
 // The same command in a process of its own that survives the terminal.
-int Detach(Words words, const Workspace& workspace, const std::string& name, std::ostream& out,
-           std::ostream& err) {
+int Detach(const Words& words, const Workspace& workspace, const std::string& name,
+           std::ostream& out, std::ostream& err) {
+  // Refused here: a second process would tell it in the log of the one that runs.
+  if (const ProcessIdentity owner = OwnerOf(workspace, name); owner.pid != 0)
+    return Report(Error{ErrorKind::kConflict,
+                        fmt::format("{} {}: it is running in process {}; see `crucible campaign "
+                                    "status {}`, or stop it first",
+                                    words.front(), name, owner.pid, name)},
+                  err);
   SubprocessSpec spec;
   spec.argv = {"setsid", (workspace.programs / "crucible").string(), "campaign"};
   spec.argv.insert(spec.argv.end(), words.begin(), words.end());
@@ -84,14 +104,14 @@ int Detach(Words words, const Workspace& workspace, const std::string& name, std
   if (!child) return Report(child.error(), err);
   // Until the log says that it runs, so that a mistake in the files is told here.
   auto ended = child->Wait(std::chrono::milliseconds(100));
-  for (int i = 0; !ended && i < kDetachTries && !Runs(workspace, name); ++i)
+  for (int i = 0; !ended && i < kDetachTries && OwnerOf(workspace, name).pid != child->pid(); ++i)
     ended = child->Wait(std::chrono::milliseconds(100));
   if (ended && !ended->ok()) {
     const std::string said = ReadFile(spec.log_path).value_or("");
     const std::size_t error = said.rfind("crucible: ");
     err << (error != std::string::npos
                 ? said.substr(error)
-                : fmt::format("crucible: launch {}: it ended with {}; see {}\n", name,
+                : fmt::format("crucible: {} {}: it ended with {}; see {}\n", words.front(), name,
                               ended->Describe(), spec.log_path.string()));
     // A launch that was refused leaves nothing, as in the foreground.
     if (!was_there && !std::filesystem::exists(workspace.LogFile(), ignored))
@@ -112,9 +132,9 @@ int Launch(const std::string& file_name, bool detach, bool as_json, std::ostream
   const auto file = LoadCampaignFile(file_name);
   if (!file) return Report(file.error(), err);
   if (detach) return Detach({"launch", file->file.string()}, *workspace, file->name, out, err);
-  return RunToEnd(
-      Campaign::Launch(*file, std::filesystem::current_path(), *workspace, ProgressTo(err)),
-      as_json, out, err);
+  const auto here = CurrentFolder();
+  if (!here) return Report(here.error(), err);
+  return RunToEnd(Campaign::Launch(*file, *here, *workspace, ProgressTo(err)), as_json, out, err);
 }
 
 Result<std::string> OnlyCampaign(Store* store, const std::string& name) {
@@ -124,12 +144,6 @@ Result<std::string> OnlyCampaign(Store* store, const std::string& name) {
     return Fail(ErrorKind::kNotFound, "find", "campaign", "the log has none",
                 "`crucible campaign launch FILE` starts one");
   return rows.front().name;
-}
-
-Error NoSuchCampaign(const std::string& action, const std::string& name) {
-  return {ErrorKind::kNotFound, fmt::format("{} campaign {}: the log has no such campaign; "
-                                            "`crucible campaign status` shows the newest",
-                                            action, name)};
 }
 
 // For writing, but never made by it: a remark on nothing is a mistake.
@@ -185,10 +199,14 @@ int Status(const std::string& name, bool as_json, std::ostream& out, std::ostrea
   if (as_json) {
     json list = json::array();
     for (const MissionRow& mission : *missions) list.push_back(MissionJson(*workspace, mission));
-    out << json{{"name", *chosen}, {"target", (*row)->target},   {"state", state},
-                {"alive", alive},  {"message", (*row)->message}, {"spend", SpendJson(*spent)},
-                {"missions", list}}
-               .dump(2)
+    out << JsonText({{"name", *chosen},
+                     {"target", (*row)->target},
+                     {"state", state},
+                     {"alive", alive},
+                     {"message", (*row)->message},
+                     {"spend", SpendJson(*spent)},
+                     {"missions", list}},
+                    2)
         << "\n";
     return 0;
   }
@@ -198,7 +216,9 @@ int Status(const std::string& name, bool as_json, std::ostream& out, std::ostrea
                                ? "after " + FormatDuration(*(*row)->ended_ms - since)
                                : fmt::format("begun {} ago", FormatDuration(now - since));
   fmt::print(out, "campaign {} on {}: {}, {}\n", *chosen, (*row)->target, state, when);
-  if (!(*row)->message.empty()) fmt::print(out, "  {}\n", (*row)->message);
+  const bool killed = !alive && ((*row)->state == "running" || (*row)->state == "stopping");
+  if (!(*row)->message.empty())
+    fmt::print(out, "  {}{}\n", killed ? "last told: " : "", (*row)->message);
   if (!spent->empty()) fmt::print(out, "  spent so far: {}\n", ToText(*spent));
   std::vector<std::vector<std::string>> table = {
       {"mission", "flavour", "cases", "state", "came of it", "entries", "spent", "goal"}};
@@ -228,6 +248,14 @@ int Control(const std::string& name, const std::string& to, bool as_json, std::o
   const auto row = store->FindCampaign(*chosen);
   if (!row) return Report(row.error(), err);
   if (!*row) return Report(NoSuchCampaign(to == "paused" ? "pause" : "stop", *chosen), err);
+  if ((*row)->state == to && HasOwner(**row)) {
+    if (as_json)
+      out << JsonText({{"name", *chosen}, {"state", to}}, 2) << "\n";
+    else
+      fmt::print(out, "campaign {} is {} already\n", *chosen,
+                 to == "paused" ? "pausing" : "stopping");
+    return 0;
+  }
   auto moved = store->MoveCampaign(*chosen, "running", to);
   if (moved && !*moved && to == "stopping") moved = store->MoveCampaign(*chosen, "paused", to);
   if (!moved) return Report(moved.error(), err);
@@ -238,7 +266,7 @@ int Control(const std::string& name, const std::string& to, bool as_json, std::o
                                     to == "paused" ? "pause" : "stop", *chosen, *chosen)},
                   err);
   if (as_json)
-    out << json{{"name", *chosen}, {"state", to}}.dump(2) << "\n";
+    out << JsonText({{"name", *chosen}, {"state", to}}, 2) << "\n";
   else
     fmt::print(out, "campaign {} is {}\n", *chosen,
                to == "paused" ? "pausing: running missions end, none begins" : "stopping");
@@ -247,6 +275,9 @@ int Control(const std::string& name, const std::string& to, bool as_json, std::o
 
 int Note(const std::string& name, const std::string& text, const std::vector<std::string>& cases,
          bool as_json, std::ostream& out, std::ostream& err) {
+  if (text.find_first_not_of(" \t\n") == std::string::npos)
+    return Report(Error{ErrorKind::kUsage, "note: the remark is empty; write what is to be known"},
+                  err);
   const auto workspace = FindWorkspace();
   if (!workspace) return Report(workspace.error(), err);
   auto store = OpenKnownLog(*workspace);
@@ -264,13 +295,13 @@ int Note(const std::string& name, const std::string& text, const std::vector<std
   entry.target = (*row)->target;
   entry.author = UserAuthor();
   entry.mechanism = "note";
-  entry.summary = text;
+  entry.summary = ValidUtf8(text);
   for (const std::string& item : cases)
     entry.cases.push_back({.name = item, .role = "claim", .verdict = "note"});
   const auto id = store->AddEntry(entry);
   if (!id) return Report(id.error(), err);
   if (as_json)
-    out << json{{"id", *id}, {"key", entry.key}}.dump(2) << "\n";
+    out << JsonText({{"id", *id}, {"key", entry.key}}, 2) << "\n";
   else
     fmt::print(out, "noted as e{}: the next briefs carry it\n", *id);
   return 0;
@@ -289,6 +320,7 @@ int CampaignCommand(const Words& words, std::ostream& out, std::ostream& err) {
   launch->add_flag("--detach", detach, "Run in the background; progress goes to a log file");
   CLI::App* resume = app.add_subcommand(
       "resume", "Take up a paused, stopped, interrupted or killed campaign where the log says");
+  resume->add_flag("--detach", detach, "Run in the background; progress goes to a log file");
   CLI::App* status = app.add_subcommand("status", "Show a campaign and its missions");
   CLI::App* pause = app.add_subcommand("pause", "Let running missions end and begin no more");
   CLI::App* stop = app.add_subcommand("stop", "End now; what was kept stays in the log");
@@ -313,9 +345,13 @@ int CampaignCommand(const Words& words, std::ostream& out, std::ostream& err) {
   if (!store) return Report(store.error(), err);
   const auto chosen = OnlyCampaign(&*store, name);
   if (!chosen) return Report(chosen.error(), err);
-  return RunToEnd(
-      Campaign::Resume(*chosen, std::filesystem::current_path(), *workspace, ProgressTo(err)),
-      as_json, out, err);
+  const auto row = store->FindCampaign(*chosen);
+  if (!row) return Report(row.error(), err);
+  if (!*row) return Report(NoSuchCampaign("resume", *chosen), err);
+  if (detach) return Detach({"resume", *chosen}, *workspace, *chosen, out, err);
+  const auto here = CurrentFolder();
+  if (!here) return Report(here.error(), err);
+  return RunToEnd(Campaign::Resume(*chosen, *here, *workspace, ProgressTo(err)), as_json, out, err);
 }
 
 }  // namespace crucible

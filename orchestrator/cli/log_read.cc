@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <ostream>
 
-#include "base/files.h"
 #include "base/json.h"
+#include "base/output.h"
 #include "orchestrator/cli/log_command.h"
 #include "orchestrator/cli/log_options.h"
 #include "orchestrator/cli/log_text.h"
@@ -126,7 +126,7 @@ Result<int> ExportLog(const LogOptions& options, std::ostream& out, std::ostream
   if (options.file.empty() || options.file == "-")
     out << text;
   else
-    CRUCIBLE_TRY(WriteFileAtomically(options.file, text));
+    CRUCIBLE_TRY(WriteOutput(options.file, text));
   return 0;
 }
 

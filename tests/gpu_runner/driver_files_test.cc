@@ -22,13 +22,22 @@ class DriverFiles : public RunnerFixture {
     RunnerFixture::TearDown();
   }
 
-  std::filesystem::path InUse() const { return folder_ / "driver" / "nvidia-uvm" / "gpus"; }
-  void AddGpu(const std::string& bus, const std::string& uuid, const std::string& excluded = "No") {
-    const std::filesystem::path folder = folder_ / "driver" / "nvidia" / "gpus" / bus;
-    std::filesystem::create_directories(folder);
-    ASSERT_TRUE(WriteFileAtomically(
-        folder / "information", "Model: \t\t Fake GPU\nGPU UUID: \t " + uuid +
-                                    "\nDevice Minor: \t 0\nGPU Excluded:\t " + excluded + "\n"));
+  std::filesystem::path Root() const { return folder_ / "driver"; }
+  std::filesystem::path InUse() const { return Root() / "proc/driver/nvidia-uvm/gpus"; }
+  std::filesystem::path Configuration(const std::string& bus) const {
+    return Root() / "sys/bus/pci/devices" / bus / "config";
+  }
+  void Write(const std::filesystem::path& file, const std::string& text) {
+    std::filesystem::create_directories(file.parent_path());
+    ASSERT_TRUE(WriteFileAtomically(file, text));
+  }
+  void AddGpu(const std::string& bus, const std::string& uuid, const std::string& excluded = "No",
+              const std::string& minor = "0") {
+    Write(Root() / "proc/driver/nvidia/gpus" / bus / "information",
+          "Model: \t\t Fake GPU\nGPU UUID: \t " + uuid + "\nDevice Minor: \t " + minor +
+              "\nGPU Excluded:\t " + excluded + "\n");
+    Write(Configuration(bus), "\xde\x10");
+    Write(Root() / "dev/nvidia0", "");
   }
   void NoNvml() { environment_["CRUCIBLE_NVML_LIBRARY"] = Path("none.so"); }
 };
@@ -48,6 +57,44 @@ TEST_F(DriverFiles, NameTheGpusInTheOrderOfTheirBuses) {
 TEST_F(DriverFiles, LeaveAllToNvmlWhenOneGpuCannotBeTold) {
   AddGpu("0000:01:00.0", "GPU-" + std::string(8, '?'));
   EXPECT_TRUE(GpusInDriverFiles().empty());
+}
+
+TEST_F(DriverFiles, LeaveOutAGpuThatThisProcessMayNotOpen) {
+  AddGpu("0000:01:00.0", "GPU-of-another-job", "No", "7");
+  const std::vector<Device> gpus = GpusInDriverFiles();
+  ASSERT_EQ(gpus.size(), 1u);
+  EXPECT_EQ(gpus[0].id, "GPU-fake-0");
+  EXPECT_EQ(gpus[0].index, 0);
+}
+
+TEST_F(DriverFiles, AGpuThatFellOffItsBusIsRefusedAsEver) {
+  Write(Configuration("0000:41:00.0"), "\xff\xff");
+  EXPECT_TRUE(GpusInDriverFiles().empty());
+  SetNvml("lost 1\n");
+  const auto run = Run({"--device", "0", "--", "touch", Path("ran")});
+  EXPECT_EQ(run.status.ShellCode(), 125);
+  EXPECT_FALSE(Exists("ran"));
+}
+
+TEST_F(DriverFiles, TellTheDriversVersion) {
+  EXPECT_EQ(DriverVersionInFiles(), "");
+  Write(Root() / "proc/driver/nvidia/version",
+        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  999.1  Release Build\n");
+  EXPECT_EQ(DriverVersionInFiles(), "999.1");
+}
+
+TEST_F(DriverFiles, AJobHasTheSameFingerprintWhetherNvmlWasAskedOrNot) {
+  Write(Root() / "proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX  999.1  Release\n");
+  Run({"--device", "0", "--clocks", "off", "--", "true"});
+  std::filesystem::create_directories(InUse() / "1");
+  Run({"--device", "0", "--", "true"});
+  const auto fingerprint = [](const std::string& json) {
+    const std::size_t at = json.find("\"fingerprint\":");
+    return at == std::string::npos ? "none" : json.substr(at, 32);
+  };
+  ASSERT_EQ(Rows().size(), 2u);
+  EXPECT_NE(Rows().at(0).toolchain.find("999.1"), std::string::npos) << Rows().at(0).toolchain;
+  EXPECT_EQ(fingerprint(Rows().at(0).toolchain), fingerprint(Rows().at(1).toolchain));
 }
 
 TEST_F(DriverFiles, SayNothingWhereThereAreNone) {

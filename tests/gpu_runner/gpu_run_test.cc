@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "gpu_runner/queue.h"
 #include "gpu_runner/survivors.h"
 #include "gpu_runner/token.h"
 #include "tests/gpu_runner/runner_fixture.h"
@@ -55,6 +56,34 @@ TEST_F(GpuRun, CountsTheLimitFromTheStartOfTheJob) {
   const auto run = Run({"--device", "cpu", "--limit", "100ms", "--", "sleep", "60"});
   EXPECT_EQ(run.status.ShellCode(), 124);
   EXPECT_EQ(Rows().at(0).outcome, "run_limit");
+}
+
+TEST_F(GpuRun, TheLimitReachesAJobThatLeftItsGroup) {
+  const auto run = Run({"--device", "cpu", "--limit", "4s", "--", "python3", "-c",
+                        "import os, signal, time\n"
+                        "os.setpgid(0, os.getpgid(os.getppid()))\n"
+                        "open('" +
+                            Path("left") +
+                            "', 'w').close()\n"
+                            "time.sleep(50)"});
+  EXPECT_TRUE(Exists("left"));
+  EXPECT_EQ(run.status.ShellCode(), 124) << run.err;
+}
+
+TEST_F(GpuRun, AWaiterWhoseTicketIsRemovedQueuesAgain) {
+  Subprocess holder =
+      Start({"--device", "cpu", "--", "sh", "-c",
+             "touch " + Path("up") + "; while ! [ -e " + Path("go") + " ]; do sleep 0.05; done"});
+  ASSERT_TRUE(Appears("up"));
+  Subprocess waiter = Start({"--device", "cpu", "--", "touch", Path("ran")});
+  ASSERT_TRUE(Eventually([&] { return WaitingTickets(Folder()).size() == 1; }));
+  for (const auto& item : std::filesystem::directory_iterator(Folder().tickets()))
+    std::filesystem::remove(item.path());
+  ASSERT_TRUE(WriteFileAtomically(Path("go"), ""));
+  const auto status = waiter.Wait(std::chrono::seconds(30));
+  ASSERT_TRUE(status) << status.error().text;
+  EXPECT_TRUE(status->ok());
+  EXPECT_TRUE(Exists("ran"));
 }
 
 TEST_F(GpuRun, SaysWhoHoldsTheDeviceAndGivesUpAtTheQueueLimit) {

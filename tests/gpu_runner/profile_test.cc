@@ -120,6 +120,9 @@ TEST_F(Profile, KeepsTheReportAndItsSummary) {
        {"--clock-control none ", "--launch-count 3 ", "--kernel-name regex:^eigh "})
     EXPECT_TRUE(Has(calls, words)) << calls;
   ASSERT_EQ(Rows().size(), 1u) << "one job, and none for reading the report";
+  const auto silent = Run({"--device", "0", "--profile", Path("s"), "--no-summary", "--", "true"});
+  EXPECT_FALSE(Has(silent.err, "profile of ")) << silent.err;
+  EXPECT_EQ(ReadFile(Path("s.txt")).value_or(""), summary);
 }
 
 TEST_F(Profile, ALockThatTheProfilerDroppedIsSetAgainAndRead) {

@@ -167,6 +167,15 @@ TEST_F(Views, UnpinGivesBackOnlyWhatItLocked) {
   EXPECT_EQ(Crucible({"unpin"}).out, "no clock is pinned by gpu_run\n");
 }
 
+TEST_F(Views, UnpinWaitsForNobodysJob) {
+  Subprocess holder = Hold("a", {"--device", "0", "--clocks", "pin"});
+  ASSERT_TRUE(Appears("a"));
+  const auto unpin = Crucible({"unpin"});
+  EXPECT_EQ(unpin.status.ShellCode(), 1);
+  EXPECT_NE(unpin.err.find("a job runs on it: pid "), std::string::npos) << unpin.err;
+  EXPECT_EQ(NvmlCalls(), "lock 1980\n") << "the job's lock stays";
+}
+
 TEST_F(Views, APoolIsTheFirstFreeOfSeveralGpus) {
   SetNvml("gpus 4\n");
   Subprocess first = Hold("a", {"--device", "0"});

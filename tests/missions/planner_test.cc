@@ -63,6 +63,17 @@ TEST_F(Planner, TiesGoToTheTargetFilesOrder) {
   EXPECT_EQ(Plan().flavour, "kernel");
 }
 
+TEST_F(Planner, OnlyTheCampaignsCasesAreWorkedOnUnlessAPersonAddsOne) {
+  input_.only = {"c", "b"};
+  EXPECT_EQ(Plan().cases, Names{"b"});
+  Mission("running", {"b"});
+  EXPECT_EQ(Plan().cases, Names{"c"});
+  Mission("running", {"c"});
+  EXPECT_FALSE(PlanNext(input_, "kernel"));
+  Mission("planned", {"a"});
+  EXPECT_EQ(Plan().cases, Names{"a"});
+}
+
 TEST_F(Planner, APersonsMissionComesFirstAndWaitsForItsCases) {
   Experiment(EntryKind::kLoss, "a", "{\"k\":[1,2]}", "gcc 12");
   MissionRow& added = Mission("planned", {"b"});

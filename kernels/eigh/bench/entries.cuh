@@ -38,6 +38,9 @@ enum class Kind {
   kHermite,
   kBlocks,
   kPlusMinus,
+  kBipartite,
+  kBlockSign,
+  kDistance,
   kTinyTails,
   kZeroTails,
   kHadamard,
@@ -151,6 +154,12 @@ __device__ inline double symmetric(const Formula& f, int i, int j, int n, const 
     }
     case Kind::kPlusMinus:
       return i >= n / 2 && j < n / 2 ? g : 0;
+    case Kind::kBipartite:  // cond * adjacency of K_{n/2,n/2}: W^T u reaches .27 n^2
+      return i >= n / 2 && j < n / 2 ? f.cond : 0;
+    case Kind::kBlockSign:  // .999 [1 1; 1 -1] of blocks
+      return j >= n / 2 ? -.999 : .999;
+    case Kind::kDistance:
+      return i - j;
     case Kind::kTinyTails:
     case Kind::kZeroTails:
       return i - j <= 1 + j % 3 ? g : (f.kind == Kind::kTinyTails ? 1e-20 * g : 0);

@@ -140,6 +140,8 @@ const std::map<std::string, Formula>& formulas() {
                                         {"hermite", {Kind::kHermite}},
                                         {"block_diagonal", {Kind::kBlocks}},
                                         {"plus_minus", {Kind::kPlusMinus}},
+                                        {"block_sign", {Kind::kBlockSign}},
+                                        {"distance", {Kind::kDistance}},
                                         {"tiny_tails", {Kind::kTinyTails}},
                                         {"zero_tails", {Kind::kZeroTails}},
                                         {"hadamard", {Kind::kHadamard}},
@@ -159,6 +161,8 @@ const std::map<std::string, Formula>& formulas() {
     t["toeplitz_0.5"] = {Kind::kToeplitz, false, false, false, 1, 0.5};
     t["toeplitz_0.9"] = {Kind::kToeplitz, false, false, false, 1, 0.9};
     t["toeplitz_0.999"] = {Kind::kToeplitz, false, false, false, 1, 0.999};
+    t["bipartite"] = {Kind::kBipartite, false, false, false, 1, 0.999};
+    t["bipartite_one"] = {Kind::kBipartite, false, false, false, 1, 1};
     t["subnormal"] = {Kind::kDense, false, false, false, 1e-40};
     for (const auto& [suffix, scale] :
          {std::pair{"", 1.0}, std::pair{"_high", kHigh}, std::pair{"_low", kLow}}) {

@@ -4,6 +4,7 @@ Needs torch with CUDA and CRUCIBLE_EIGH_LIBRARY; exit status 0 passed, 1 failed,
 Inputs come from a printed seed.
 """
 import os
+import subprocess
 import sys
 import traceback
 
@@ -93,6 +94,59 @@ def test_tells_nan_matrices_apart():
     assert bool(values[[0, 2]].isfinite().all() and vectors[[0, 2]].isfinite().all())
 
 
+def test_info_of_matrices_without_entries_is_zero():
+    torch.full((64,), 7, dtype=torch.int32, device="cuda")  # freed: what an allocation may hold
+    assert crucible_eigh.eigh_info(torch.empty(3, 0, 0, device="cuda")).info.tolist() == [0, 0, 0]
+
+
+def test_takes_and_returns_the_names_of_torch():
+    a = symmetric(2, 12)
+    result = crucible_eigh.eigh(A=a, UPLO="L")
+    assert result.eigenvalues is result[0] and result.eigenvectors is result[1]
+    assert torch.equal(result.eigenvalues, crucible_eigh.eigh_info(A=a).eigenvalues)
+    assert crucible_eigh.eigvalsh(A=a, UPLO="U").shape == (2, 12)
+
+
+def test_takes_a_slice_that_is_not_aligned():
+    a = symmetric(7, 50)
+    flat = torch.empty(a.numel() + 1, device="cuda")
+    shifted = flat[1:].view_as(a).copy_(a)
+    assert shifted.data_ptr() % 16 and shifted.is_contiguous()
+    for mine, expected in zip(crucible_eigh.eigh(shifted), crucible_eigh.eigh(a)):
+        assert torch.equal(mine, expected)
+
+
+def test_gradients_are_those_of_torch_in_float64():
+    def loss(values, vectors):
+        weights = torch.linspace(1, 2, values.shape[-1], device="cuda", dtype=values.dtype)
+        return (values.sin() * weights).sum() + ((vectors ** 4) * weights[:, None]).sum()
+
+    for uplo in ("L", "U"):
+        a = (symmetric(3, 16) + 4 * torch.diag(torch.arange(16., device="cuda"))).requires_grad_()
+        x = a.detach().double().requires_grad_()
+        mine, = torch.autograd.grad(loss(*crucible_eigh.eigh(a, uplo)), a)
+        expected, = torch.autograd.grad(loss(*torch.linalg.eigh(x, uplo)), x)
+        assert float((mine - expected).abs().amax()) <= 1e-3 * float(expected.abs().amax()), uplo
+    mine, = torch.autograd.grad(crucible_eigh.eigvalsh(a).sin().sum(), a)
+    expected, = torch.autograd.grad(torch.linalg.eigvalsh(x).sin().sum(), x)
+    assert float((mine - expected).abs().amax()) <= 1e-3 * float(expected.abs().amax())
+
+
+def test_a_wrong_library_is_refused():
+    environment = dict(os.environ, CRUCIBLE_EIGH_LIBRARY="/nowhere/libcrucible_eigh.so")
+    run = subprocess.run([sys.executable, "-c", "import crucible_eigh"], env=environment, text=True,
+                         cwd=os.path.dirname(os.path.dirname(crucible_eigh.__file__)), capture_output=True)
+    assert run.returncode != 0 and "/nowhere/libcrucible_eigh.so" in run.stderr, run.stderr
+
+
+def test_other_devices_are_asked_on_their_own():
+    last = torch.device("cuda", torch.cuda.device_count() - 1)  # a second GPU, where there is one
+    a = symmetric(2, 400).to(last)
+    values, vectors = crucible_eigh.eigh(a)
+    assert values.device == last and vectors.device == last
+    assert_decomposes(a, values, vectors)
+
+
 def test_refuses_what_it_cannot_solve():
     for bad, error in ((torch.randn(3, 4, device="cuda"), ValueError), (torch.randn(4, 4), TypeError),
                        (torch.randn(4, 4, device="cuda", dtype=torch.float64), TypeError)):
@@ -128,8 +182,8 @@ def test_works_on_the_current_stream():
 
 
 def test_passes_the_operator_checks_of_torch():
-    torch.library.opcheck(torch.ops.crucible_eigh.solve.default, (symmetric(2, 33), 0),
-                          test_utils=("test_schema", "test_faketensor"))
+    torch.library.opcheck(torch.ops.crucible_eigh.solve.default, (symmetric(2, 33).requires_grad_(), 0),
+                          test_utils=("test_schema", "test_faketensor", "test_autograd_registration"))
 
 
 def main():

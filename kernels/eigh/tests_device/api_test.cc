@@ -80,8 +80,7 @@ Result solve(const std::vector<float>& a, int64_t batch, int n, int flags = 0,
   }
   check(cudaStreamSynchronize(stream), "wait for a solve");
   Result result{lambda.read(), q.read(), info.read()};
-  expect(input.read().size() == a.size() && same_bits(input.read().data(), a.data(), a.size()),
-         "the input is unchanged");
+  expect(same_bits(input.read().data(), a.data(), a.size()), "the input is unchanged");
   cudaStreamDestroy(stream);
   cudaStreamDestroy(other);
   return result;
@@ -101,6 +100,14 @@ std::vector<float> matrices(int64_t batch, int n, const char* family, uint64_t s
   Device<float> a(batch * n * n);
   generate({batch, n, 2, family}, seed, a.get());
   return a.read();
+}
+
+bool passes(const std::vector<float>& a, int64_t batch, int n, const Result& result) {
+  Device<float> input(a.size()), lambda(result.lambda.size()), q(a.size());
+  input.write(a);
+  lambda.write(result.lambda);
+  q.write(result.q);
+  return judge(batch, n, input.get(), lambda.get(), q.get()).passes();
 }
 
 void order_of_the_batch(int n, int64_t batch, const std::vector<float>& a, const Result& whole,
@@ -136,6 +143,76 @@ void non_finite_neighbour(int n, int64_t batch, std::vector<float> a, const Resu
     }
   }
   expect(good, "n " + std::to_string(n) + ": NaN and Inf stay in their matrices");
+}
+
+// A batch larger than the blocks that are resident at once: a block takes several matrices, and
+// none of them may see what the one before it left on chip. About a third of the batch is replaced by
+// matrices of every unfriendly kind; the others must keep their bits, also with values alone.
+void more_than_resident(int n, int64_t batch, std::mt19937& random) {
+  const size_t square = static_cast<size_t>(n) * n;
+  const std::string at = "n " + std::to_string(n) + " batch " + std::to_string(batch) + ": ";
+  const int before = failures;
+  std::vector<float> a = matrices(batch, n, "dense", random());
+  const Result whole = solve(a, batch, n);
+  order_of_the_batch(n, batch, a, whole, random);
+  const Result values = solve(a, batch, n, CRUCIBLE_EIGH_VALUES_ONLY);
+  const std::vector<float> blocks = matrices(1, n, "bipartite", 1);
+  std::vector<bool> bad(batch), finite(batch, true);
+  for (int64_t i = 0; i < batch; ++i) {
+    float* at_i = &a[i * square];
+    bad[i] = random() % 3 == 0;
+    if (!bad[i]) continue;
+    switch (random() % 4) {
+      case 0:
+        std::fill_n(at_i, square, std::numeric_limits<float>::max());
+        break;
+      case 1:
+        std::copy_n(blocks.data(), square, at_i);
+        break;
+      case 2:
+        at_i[square / 2 / n * n] = std::numeric_limits<float>::quiet_NaN();
+        finite[i] = false;
+        break;
+      default:
+        at_i[square - 1] = -std::numeric_limits<float>::infinity();
+        finite[i] = false;
+    }
+  }
+  const Result mixed = solve(a, batch, n);
+  const Result mixed_values = solve(a, batch, n, CRUCIBLE_EIGH_VALUES_ONLY);
+  bool kept = true, kept_values = true, told = true;
+  for (int64_t i = 0; i < batch; ++i) {
+    told = told && mixed.info[i] == !finite[i] && mixed_values.info[i] == !finite[i];
+    if (bad[i]) continue;
+    kept = kept && same_matrix(mixed, i, whole, i, n);
+    kept_values = kept_values && same_bits(&mixed_values.lambda[i * n], &values.lambda[i * n], n);
+  }
+  expect(kept, at + "bad matrices leave the others' bits alone");
+  expect(kept_values, at + "bad matrices leave the others' eigenvalues alone");
+  expect(told, at + "info is 1 for NaN and Inf, 0 for the rest");
+  std::printf("%s n %d, %d matrices, a third of them bad\n", failures == before ? "ok  " : "FAIL",
+              n, static_cast<int>(batch));
+  std::fflush(stdout);
+}
+
+// Matrices of a few blocks of one value each, whose products are as large as they can be, with and
+// without vectors: nothing may overflow, and values alone must not be NaN with info 0.
+void block_matrices(int n) {
+  for (const char* family : {"bipartite", "bipartite_one", "block_sign", "distance"}) {
+    const std::string at = "n " + std::to_string(n) + ", " + family + ": ";
+    const std::vector<float> a = matrices(2, n, family, 1);
+    const Result whole = solve(a, 2, n), values = solve(a, 2, n, CRUCIBLE_EIGH_VALUES_ONLY);
+    expect(passes(a, 2, n, whole), at + "the gates");
+    expect(whole.info == std::vector<int32_t>(2, 0) && values.info == whole.info, at + "info is 0");
+    double worst = 0, largest = 0;
+    bool finite = true;
+    for (size_t k = 0; k < values.lambda.size(); ++k) {
+      finite = finite && std::isfinite(values.lambda[k]);
+      worst = std::max<double>(worst, std::fabs(values.lambda[k] - whole.lambda[k]));
+      largest = std::max<double>(largest, std::fabs(whole.lambda[k]));
+    }
+    expect(finite && worst <= 0x1p-11 * largest, at + "eigenvalues alone agree");
+  }
 }
 
 void other_forms(int n, int64_t batch, const std::vector<float>& a, const Result& whole) {
@@ -177,12 +254,7 @@ void all_of(int n, std::mt19937& random) {
   const int before = failures;
   const std::vector<float> a = matrices(batch, n, "mixed", random());
   const Result whole = solve(a, batch, n);
-  Device<float> input(a.size()), lambda(whole.lambda.size()), q(a.size());
-  input.write(a);
-  lambda.write(whole.lambda);
-  q.write(whole.q);
-  const Verdict v = judge(batch, n, input.get(), lambda.get(), q.get());
-  expect(v.passes(), "n " + std::to_string(n) + ": the gates");
+  expect(passes(a, batch, n, whole), "n " + std::to_string(n) + ": the gates");
   for (int again = 0; again < 3; ++again) {
     expect(same(solve(a, batch, n), whole), "n " + std::to_string(n) + ": bits repeat");
   }
@@ -225,6 +297,55 @@ void nothing_to_do() {
          "n < 0 is refused");
 }
 
+// The C++ form of the call makes the bits of the C form.
+void wrapper_of_cpp() {
+  constexpr int kN = 70;
+  constexpr int64_t kBatch = 3;
+  const std::vector<float> a = matrices(kBatch, kN, "dense", 1);
+  Device<float> input(a.size()), lambda(kBatch * kN), q(a.size());
+  input.write(a);
+  crucible::EighCall call;
+  call.n = kN;
+  call.batch = kBatch;
+  call.a = input.get();
+  call.lambda = lambda.get();
+  call.q = q.get();
+  expect(call.size() == CRUCIBLE_EIGH_OK && call.workspace_bytes == workspace(kBatch, kN, 0),
+         "EighCall::size");
+  Device<char> work(call.workspace_bytes);
+  call.workspace = work.get();
+  expect(call.run() == CRUCIBLE_EIGH_OK, "EighCall::run");
+  check(cudaDeviceSynchronize(), "wait");
+  const Result whole = solve(a, kBatch, kN);
+  expect(same_bits(lambda.read().data(), whole.lambda.data(), whole.lambda.size()) &&
+             same_bits(q.read().data(), whole.q.data(), whole.q.size()),
+         "EighCall gives the bits of crucible_eigh");
+}
+
+// A pointer that breaks its alignment is refused; one that is not used is not looked at.
+void misaligned_pointers() {
+  constexpr int64_t kN = 40, kBatch = 2;
+  Device<float> a(kBatch * kN * kN + 4), lambda(kBatch * kN + 4), q(kBatch * kN * kN + 4);
+  Device<int32_t> info(kBatch + 4);
+  Device<char> work(workspace(kBatch, kN, 0) + 256);
+  check(cudaMemset(a.get(), 0, a.size() * sizeof(float)), "clear");
+  const auto call = [&](int at_a, int at_lambda, int at_q, int at_info, int at_work, int flags) {
+    return crucible_eigh(kN, kBatch, a.get() + at_a, lambda.get() + at_lambda, q.get() + at_q,
+                         info.get() + at_info, work.get() + at_work, workspace(kBatch, kN, flags),
+                         flags, nullptr);
+  };
+  constexpr auto kRefused = CRUCIBLE_EIGH_INVALID_ARGUMENT;
+  expect(call(1, 0, 0, 0, 0, 0) == kRefused, "a misaligned input is refused");
+  expect(call(0, 2, 0, 0, 0, 0) == kRefused, "misaligned eigenvalues are refused");
+  expect(call(0, 0, 3, 0, 0, 0) == kRefused, "misaligned vectors are refused");
+  expect(call(0, 0, 0, 1, 0, 0) == kRefused, "a misaligned info is refused");
+  expect(call(0, 0, 0, 0, 128, 0) == kRefused, "a misaligned workspace is refused");
+  expect(call(4, 4, 4, 4, 256, 0) == CRUCIBLE_EIGH_OK, "the next aligned address is taken");
+  expect(call(0, 0, 1, 0, 0, CRUCIBLE_EIGH_VALUES_ONLY) == CRUCIBLE_EIGH_OK,
+         "values alone: q is ignored");
+  check(cudaDeviceSynchronize(), "wait");
+}
+
 }  // namespace
 }  // namespace crucible::eigh::bench
 
@@ -244,8 +365,15 @@ int main(int count, char** words) {
   if (chosen) orders.clear();
   for (int k = 1; k < count; ++k) orders.push_back(std::atoi(words[k]));
   nothing_to_do();
+  misaligned_pointers();
+  wrapper_of_cpp();
   for (const int n : orders) all_of(n, random);
-  if (!chosen) mixed_sizes(random);
+  if (!chosen) {
+    mixed_sizes(random);
+    for (const int n : {400, 512, 1024, 1100, 1300}) block_matrices(n);
+    for (const int n : {100, 256, 384, 400, 512}) more_than_resident(n, 300, random);
+    more_than_resident(1100, 20, random);
+  }
   std::printf("%d failures\n", failures);
   return failures > 0;
 }

@@ -49,6 +49,9 @@ constexpr Cheat kCheats[] = {
     {"caches_by_invariants", "slot", "probe"},
     {"fast_when_timed", "slot", "probe"},
     {"takes_over", "slot", "shorter than what was seen"},
+    {"waits", "slot", "shorter than what was seen"},
+    {"before_ready", "slot", "it computes before it says that it is ready"},
+    {"burns_others", "slot", "it works while it is not called"},
 };
 
 class HarnessCheats : public ::testing::TestWithParam<Cheat> {
@@ -70,8 +73,10 @@ std::pair<std::string, std::string> FirstRefusal(HarnessClient* client, std::str
     if (until != "check" && until != "slot")
       if (std::string why = text(client->Check(poisoned)); !why.empty()) return {"nan_inf", why};
   }
-  if (std::string why = text(client->Prepare(parameters)); !why.empty()) return {"prepare", why};
-  for (int slot = 0; slot < 3; ++slot)
+  Json timed = parameters;  // long enough for its time to be seen
+  timed["n"] = 32, timed["batch"] = 6;
+  if (std::string why = text(client->Prepare(timed)); !why.empty()) return {"prepare", why};
+  for (int slot = 0; slot < 3; ++slot)  // times are in doubt three slots long, then a reason
     if (std::string why = text(client->Slot(1, 60, 60)); !why.empty()) return {"slot", why};
   return {"", ""};
 }

@@ -67,6 +67,7 @@ class HarnessClient {
                 {"min_calls", min_calls},
                 {"max_calls", max_calls}});
   }
+  pid_t pid() const { return process_->pid(); }
   Result<ExitStatus> Wait() { return process_->Wait(std::chrono::seconds(20)); }
   void CloseRequests() { to_.Reset(); }
 

@@ -1,9 +1,12 @@
 // eigh_harness as a process: the contract of docs/target_protocol.md with an honest library.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
+#include <string>
 
 #include "checks/eigh/families.h"
 #include "tests/checks/eigh/harness_client.h"
@@ -141,6 +144,28 @@ TEST_F(Harness, UnderAProfilerTimesAndChecksNothing) {
   EXPECT_THAT(check.value("error", ""), HasSubstr("CRUCIBLE_PROFILED is set"));
   EXPECT_EQ(client.Prepare(kSmall)["ok"], true);
   EXPECT_EQ(client.Slot(1, 1, 1)["ok"], true);
+}
+
+// The other arm may be timed then: nothing that a library leaves running must run.
+TEST_F(Harness, StopsTheLibrarysProcessBetweenRequests) {
+  HarnessClient client(HarnessClient::Fixture("honest"));
+  const auto state = [&] {
+    std::ifstream children(fmt::format("/proc/{0}/task/{0}/children", client.pid()));
+    pid_t worker = 0;
+    EXPECT_TRUE(children >> worker);
+    std::ifstream stat(fmt::format("/proc/{}/stat", worker));
+    std::string number, name, state;
+    stat >> number >> name >> state;
+    return name + " " + state;
+  };
+  ASSERT_EQ(client.Hello()["ok"], true);
+  EXPECT_EQ(state(), "(eigh_worker) T");
+  ASSERT_EQ(client.Check(kSmall)["pass"], true);
+  EXPECT_EQ(state(), "(eigh_worker) T");
+  ASSERT_EQ(client.Prepare(kSmall)["ok"], true);
+  EXPECT_EQ(state(), "(eigh_worker) T");
+  ASSERT_EQ(client.Slot(1, 2, 2)["ok"], true);
+  EXPECT_EQ(state(), "(eigh_worker) T");
 }
 
 TEST_F(Harness, EndsWhenTheOtherSideIsGone) {

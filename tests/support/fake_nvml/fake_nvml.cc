@@ -89,7 +89,8 @@ int nvmlDeviceGetUUID(void* device, char* text, unsigned size) {
   return kOk;
 }
 int nvmlDeviceGetName(void*, char* text, unsigned size) {
-  std::snprintf(text, size, "Fake GPU");
+  const long capability = Setting("capability", 90);  // another kind has another name
+  std::snprintf(text, size, capability == 90 ? "Fake GPU" : "Fake GPU %ld", capability);
   return kOk;
 }
 int nvmlDeviceGetClockInfo(void*, unsigned, unsigned* mhz) {

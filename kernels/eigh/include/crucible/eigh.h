@@ -28,6 +28,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#if defined(__GNUC__)
+#define CRUCIBLE_EIGH_API __attribute__((visibility("default")))
+#else
+#define CRUCIBLE_EIGH_API
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -52,32 +58,35 @@ typedef enum {
  * device (its architecture decides the route); 0 is a valid answer. From n = 385 on about 2.4 times
  * the input where n is 512, 1024 or 2048, up to 8 times just above; docs/eigh.md has the formula.
  * INVALID_ARGUMENT: a size is negative or too large, a flag is unknown, or bytes is null. */
-crucible_eigh_status crucible_eigh_workspace(int64_t n, int64_t batch, int flags, size_t* bytes);
+CRUCIBLE_EIGH_API crucible_eigh_status crucible_eigh_workspace(int64_t n, int64_t batch, int flags,
+                                                               size_t* bytes);
 
 /* Solves the batch. Per matrix, a: n*n floats; lambda: n floats; q: n*n floats (may be null with
  * VALUES_ONLY); info: one int32 (info itself may be null). info[b]: 0 solved; 1 the triangle holds
  * NaN or Inf (that matrix's outputs are NaN, the others keep their bits); 2 the iteration did not
  * converge (its outputs are the state it was left in).
  *
- * INVALID_ARGUMENT: as above, or a needed pointer is null. WORKSPACE_TOO_SMALL: workspace_bytes is
- * less than crucible_eigh_workspace() says. CUDA_ERROR: a launch was refused; nothing may be read
- * from the outputs. Errors of the queued work itself appear where the stream is next synchronised.
+ * INVALID_ARGUMENT: as above, or a needed pointer is null or not aligned. WORKSPACE_TOO_SMALL:
+ * workspace_bytes is less than crucible_eigh_workspace() says. CUDA_ERROR: a launch was refused;
+ * nothing may be read from the outputs. Errors of the queued work itself appear where the stream is
+ * next synchronised.
  * n = 0 or batch = 0: OK, and nothing is touched. */
-crucible_eigh_status crucible_eigh(int64_t n, int64_t batch, const float* a, float* lambda,
-                                   float* q, int32_t* info, void* workspace, size_t workspace_bytes,
-                                   int flags, crucible_eigh_stream stream);
+CRUCIBLE_EIGH_API crucible_eigh_status crucible_eigh(int64_t n, int64_t batch, const float* a,
+                                                     float* lambda, float* q, int32_t* info,
+                                                     void* workspace, size_t workspace_bytes,
+                                                     int flags, crucible_eigh_stream stream);
 
 /* The cudaError_t of this thread's last CRUCIBLE_EIGH_CUDA_ERROR (0 before any), and a status in
  * words (a static string). */
-int crucible_eigh_last_cuda_error(void);
-const char* crucible_eigh_status_string(crucible_eigh_status status);
+CRUCIBLE_EIGH_API int crucible_eigh_last_cuda_error(void);
+CRUCIBLE_EIGH_API const char* crucible_eigh_status_string(crucible_eigh_status status);
 
 #ifdef __cplusplus
 } /* extern "C" */
 
 namespace crucible {
 
-/* The same call for C++: `workspace` must hold crucible_eigh_workspace() bytes. */
+/* The same call for C++: size() sets workspace_bytes to what `workspace` must hold. */
 struct EighCall {
   int64_t n = 0, batch = 0;
   const float* a = nullptr;
@@ -88,6 +97,7 @@ struct EighCall {
   size_t workspace_bytes = 0;
   int flags = CRUCIBLE_EIGH_VECTORS;
   crucible_eigh_stream stream = nullptr;
+  crucible_eigh_status size() { return crucible_eigh_workspace(n, batch, flags, &workspace_bytes); }
   crucible_eigh_status run() const {
     return crucible_eigh(n, batch, a, lambda, q, info, workspace, workspace_bytes, flags, stream);
   }

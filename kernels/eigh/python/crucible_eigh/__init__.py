@@ -3,23 +3,35 @@
     L, Q = crucible_eigh.eigh(A)             # conventions of torch.linalg.eigh
     L = crucible_eigh.eigvalsh(A, UPLO="U")
 
-The library is found by CRUCIBLE_EIGH_LIBRARY, next to this file, or by the system's loader.
-Nothing synchronises: per-matrix failures show as NaN, or ask eigh_info for the info tensor.
+Needs torch 2.4 or later. The library is the file that CRUCIBLE_EIGH_LIBRARY names; without that
+variable it is the one next to this file, or what the system's loader finds.
+
+Nothing synchronises, so no matrix raises: one with NaN or Inf is answered with NaN, and eigh_info
+tells which that are (info 1) and where the iteration did not converge (info 2).
+
+Accuracy: L is good to FP32 rounding up to n = 192. From n = 193 on the reduction keeps the matrix in
+FP16, and L is off by up to about 2^-12 of the largest eigenvalue, more than torch.linalg.eigh.
+Gradients as torch.linalg.eigh gives them: finite only where the eigenvalues differ, as accurate as L
+and Q are against the gaps, and defined for functions that do not depend on the signs of Q.
 """
+import collections
 import ctypes
 import os
 import pathlib
 
 import torch
 
+if not hasattr(torch.library, "custom_op"):
+    raise ImportError(f"import crucible_eigh: torch {torch.__version__} has no custom_op; install 2.4 or later")
+
 _VALUES_ONLY, _UPPER = 1, 2
 _NAME = "libcrucible_eigh.so"
 
 
 def _load():
-    candidates = [os.environ.get("CRUCIBLE_EIGH_LIBRARY"), str(pathlib.Path(__file__).parent / _NAME), _NAME]
+    named = os.environ.get("CRUCIBLE_EIGH_LIBRARY")  # then no other one will do
     tried = []
-    for path in filter(None, candidates):
+    for path in [named] if named else [str(pathlib.Path(__file__).parent / _NAME), _NAME]:
         try:
             lib = ctypes.CDLL(path)
         except OSError as error:
@@ -51,10 +63,10 @@ def _solve(a, flags):
     batch = lead.numel()
     values = torch.empty(lead + (n,), dtype=torch.float32, device=a.device)
     vectors = torch.empty(lead + (n, n) if not flags & _VALUES_ONLY else (0,), dtype=torch.float32, device=a.device)
-    info = torch.empty(lead, dtype=torch.int32, device=a.device)
+    info = (torch.empty if n else torch.zeros)(lead, dtype=torch.int32, device=a.device)
     size = ctypes.c_size_t()
-    _check(_lib.crucible_eigh_workspace(n, batch, flags, ctypes.byref(size)), "size the eigh workspace")
-    with torch.cuda.device(a.device):
+    with torch.cuda.device(a.device):  # the size is one for the current device too
+        _check(_lib.crucible_eigh_workspace(n, batch, flags, ctypes.byref(size)), "size the eigh workspace")
         workspace = torch.empty(size.value, dtype=torch.uint8, device=a.device)
         stream = torch.cuda.current_stream(a.device).cuda_stream
         _check(_lib.crucible_eigh(n, batch, a.data_ptr(), values.data_ptr(), vectors.data_ptr(),
@@ -77,6 +89,25 @@ def _(a, flags):
             a.new_empty(lead, dtype=torch.int32))
 
 
+def _keep_for_backward(ctx, inputs, output):
+    ctx.save_for_backward(*output[:2])
+
+
+def _backward(ctx, grad_values, grad_vectors, _):
+    values, vectors = ctx.saved_tensors
+    if values.numel() and not vectors.numel():
+        raise RuntimeError("gradient of crucible_eigh::solve: eigenvalues alone keep no vectors; call eigvalsh or eigh")
+    gaps = values[..., None, :] - values[..., :, None]
+    diagonal = torch.eye(values.shape[-1], dtype=torch.bool, device=values.device)
+    turn = vectors.mT @ grad_vectors
+    turn = (turn - turn.mT) / 2  # vectors only turn; the rest would leave the symmetric matrices
+    inner = (turn / gaps.masked_fill(diagonal, 1)).masked_fill(diagonal, 0)
+    return vectors @ (torch.diag_embed(grad_values) + inner) @ vectors.mT, None
+
+
+_solve_op.register_autograd(_backward, setup_context=_keep_for_backward)
+
+
 def _flags(a, uplo):
     if uplo not in ("L", "U"):
         raise ValueError(f"UPLO must be 'L' or 'U', not {uplo!r}")
@@ -87,17 +118,21 @@ def _flags(a, uplo):
     return _UPPER if uplo == "U" else 0
 
 
-def eigh_info(a, UPLO="L"):
+EighResult = collections.namedtuple("EighResult", ("eigenvalues", "eigenvectors"))
+EighInfo = collections.namedtuple("EighInfo", ("eigenvalues", "eigenvectors", "info"))
+
+
+def eigh_info(A, UPLO="L"):
     """(L, Q, info): info[b] is 0, 1 for a NaN/Inf matrix, 2 where the iteration did not converge."""
-    return torch.ops.crucible_eigh.solve(a, _flags(a, UPLO))
+    return EighInfo(*torch.ops.crucible_eigh.solve(A, _flags(A, UPLO)))
 
 
-def eigh(a, UPLO="L"):
-    """(L, Q) as torch.linalg.eigh gives them, without gradients."""
-    values, vectors, _ = eigh_info(a, UPLO)
-    return values, vectors
+def eigh(A, UPLO="L"):
+    """(L, Q) as torch.linalg.eigh gives them, also as .eigenvalues and .eigenvectors."""
+    return EighResult(*torch.ops.crucible_eigh.solve(A, _flags(A, UPLO))[:2])
 
 
-def eigvalsh(a, UPLO="L"):
-    """L as torch.linalg.eigvalsh gives it, without gradients."""
-    return torch.ops.crucible_eigh.solve(a, _flags(a, UPLO) | _VALUES_ONLY)[0]
+def eigvalsh(A, UPLO="L"):
+    """L as torch.linalg.eigvalsh gives it. Where a gradient is wanted, the vectors are made too."""
+    gradient = torch.is_grad_enabled() and A.requires_grad
+    return torch.ops.crucible_eigh.solve(A, _flags(A, UPLO) | (0 if gradient else _VALUES_ONLY))[0]
