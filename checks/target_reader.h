@@ -73,11 +73,10 @@ class Reader {
     const toml::node* node = Find(table, key, required);
     if (node == nullptr) return {};
     const auto value = node->value_exact<std::string>();
-    if (!value || value->empty()) {
-      Complain(*node, fmt::format("'{}' is not a text", key), "write it in quotes");
-      return {};
-    }
-    return *value;
+    if (!value) Complain(*node, fmt::format("'{}' is not a text", key), "write it in quotes");
+    if (value && value->empty())
+      Complain(*node, fmt::format("'{}' is empty", key), "write a text between the quotes");
+    return value.value_or("");
   }
 
   // A finite number above `least`.
@@ -122,7 +121,8 @@ class Reader {
     std::vector<std::string> result;
     const toml::array* array = node.as_array();
     if (array == nullptr || array->empty()) {
-      Complain(node, fmt::format("'{}' is not a list of texts", key), "write [\"…\", \"…\"]");
+      const char* what = array == nullptr ? "is not a list of texts" : "is an empty list";
+      Complain(node, fmt::format("'{}' {}", key, what), "write [\"…\", \"…\"]");
       return result;
     }
     for (const toml::node& item : *array) {

@@ -100,7 +100,7 @@ class CampaignReader {
     const auto value = node->value_exact<std::int64_t>();
     if (!value || *value < least || *value > most)
       Complain(*node, fmt::format("'{}' is not a whole number from {} to {}", key, least, most),
-               "write it without quotes or a point");
+               value ? "write one within that" : "write it without quotes or a point");
     else
       into = static_cast<Number>(*value);
   }

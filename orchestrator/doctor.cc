@@ -17,7 +17,14 @@ namespace {
 constexpr std::int64_t kComfortableBytes = std::int64_t{2} << 30;
 constexpr std::chrono::seconds kPatience{10};
 
-// The first line a program prints, or what went wrong.
+// The line that says which version it is (nvcc's first four name its makers), else the first.
+std::string VersionLine(const std::string& text) {
+  const std::size_t release = text.find("release ");
+  const std::size_t begin = release == std::string::npos ? 0 : text.rfind('\n', release) + 1;
+  return text.substr(begin, text.find('\n', begin) - begin);
+}
+
+// What a program says of its version, or what went wrong.
 Finding Program(const std::string& what, const std::vector<std::string>& words, Health if_missing,
                 const std::string& next) {
   const auto run = RunCaptured({.argv = words}, kPatience);
@@ -25,7 +32,7 @@ Finding Program(const std::string& what, const std::vector<std::string>& words, 
   if (!run->status.ok())
     return {if_missing, what, fmt::format("{} ended with {}", words[0], run->status.Describe()),
             next};
-  return {Health::kOk, what, run->out.substr(0, run->out.find('\n')), ""};
+  return {Health::kOk, what, VersionLine(run->out), ""};
 }
 
 Finding Writable(const std::string& what, const Result<std::filesystem::path>& folder) {

@@ -322,8 +322,9 @@ Result<ImportSummary> ImportLines(Store* store, std::string_view text, const std
     if (word.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     try {
       lines.emplace_back(number, json::parse(word));
-    } catch (const json::exception& error) {
-      return Fail(ErrorKind::kUsage, "import", fmt::format("{}:{}", name, number), error.what(),
+    } catch (const json::parse_error& error) {
+      return Fail(ErrorKind::kUsage, "import", fmt::format("{}:{}", name, number),
+                  fmt::format("the line is not JSON from its character {} on", error.byte),
                   "mend that line; nothing was imported");
     }
   }

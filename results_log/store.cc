@@ -2,6 +2,7 @@
 #include "results_log/store.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "base/files.h"
 #include "base/hash.h"
@@ -17,9 +18,11 @@ using nlohmann::json;
 constexpr char kVersion[] = "1";
 constexpr int kBusyTimeoutMs = 10'000;
 
-Result<sqlite3*> OpenDatabase(const std::filesystem::path& file, int flags) {
+Result<sqlite3*> OpenDatabase(const std::filesystem::path& file, int flags,
+                              const std::string& uri = "") {
   sqlite3* database = nullptr;
-  const int code = sqlite3_open_v2(file.c_str(), &database, flags, nullptr);
+  const int code =
+      sqlite3_open_v2(uri.empty() ? file.c_str() : uri.c_str(), &database, flags, nullptr);
   if (code != SQLITE_OK) {
     const std::string cause = database != nullptr ? sqlite3_errmsg(database) : "out of memory";
     sqlite3_close(database);
@@ -28,6 +31,29 @@ Result<sqlite3*> OpenDatabase(const std::filesystem::path& file, int flags) {
   }
   sqlite3_busy_timeout(database, kBusyTimeoutMs);
   return database;
+}
+
+// A place that cannot be written (a read-only mount) and a log that nobody writes, as no writer's
+// file lies beside it: SQLite then reads the file alone, where it would else make files beside it.
+Result<sqlite3*> OpenAsItStands(const std::filesystem::path& file) {
+  std::string uri = "file:";
+  for (const char c : std::filesystem::absolute(file).string())
+    uri += c == '%' || c == '?' || c == '#' ? fmt::format("%{:02X}", c) : std::string(1, c);
+  return OpenDatabase(file, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, uri + "?immutable=1");
+}
+
+bool CannotBeWritten(const std::filesystem::path& file) {
+  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  std::error_code ignored;
+  return ::access(folder.c_str(), W_OK) != 0 &&
+         !std::filesystem::exists(file.string() + "-wal", ignored);
+}
+
+Result<> CheckVersion(const std::filesystem::path& file, const std::string& version) {
+  if (version == kVersion) return {};
+  return Fail(ErrorKind::kUsage, "open results log", file.string(),
+              fmt::format("it has version {}, this program knows {}", version, kVersion),
+              "use the newer program");
 }
 
 constexpr char kWalMode[] = "PRAGMA journal_mode = WAL";
@@ -161,11 +187,7 @@ Result<Store> Store::Open(const std::filesystem::path& file) {
     CRUCIBLE_TRY(store.impl_->Execute(kSchemaText));
     CRUCIBLE_ASSIGN(const std::string version, store.Meta("version"));
     if (version.empty()) return store.SetMeta("version", kVersion);
-    if (version != kVersion)
-      return Fail(ErrorKind::kUsage, "open results log", file.string(),
-                  fmt::format("it has version {}, this program writes {}", version, kVersion),
-                  "use the newer program");
-    return {};
+    return CheckVersion(file, version);
   }));
   return store;
 }
@@ -177,11 +199,14 @@ Result<Store> Store::OpenReadOnly(const std::filesystem::path& file) {
                 "`crucible init` makes one, `crucible campaign launch FILE` fills it");
   // Opened for writing where that is allowed: a reader of a WAL database may have to make the
   // shared-memory file. Nothing is written through it.
-  CRUCIBLE_ASSIGN(sqlite3* const database, OpenDatabase(file, SQLITE_OPEN_READWRITE));
+  CRUCIBLE_ASSIGN(sqlite3* const database, CannotBeWritten(file)
+                                               ? OpenAsItStands(file)
+                                               : OpenDatabase(file, SQLITE_OPEN_READWRITE));
   auto impl = std::make_unique<Impl>(database);
   CRUCIBLE_TRY(impl->Execute("PRAGMA query_only = ON"));
   Store store(std::move(impl));
-  if (const auto version = store.Meta("version"); !version) {
+  const auto version = store.Meta("version");
+  if (!version) {
     // A process that was killed while it made the file leaves one without tables.
     if (version.error().text.find("no such table") != std::string::npos)
       return Fail(ErrorKind::kNotFound, "open results log", file.string(),
@@ -189,6 +214,7 @@ Result<Store> Store::OpenReadOnly(const std::filesystem::path& file) {
                   "`crucible init` completes it");
     return tl::unexpected(version.error());
   }
+  CRUCIBLE_TRY(CheckVersion(file, *version));
   return store;
 }
 

@@ -85,8 +85,13 @@ int Show(Store* store, const Workspace& workspace, const std::string& id, bool a
   }
   fmt::print(out, "{} ({}), campaign {}: {} {} {}\n", id, (*row)->flavour, (*row)->campaign,
              (*row)->state, (*row)->outcome, (*row)->merge_outcome);
-  fmt::print(out, "base {}  best {}  merge {}\n", (*row)->base_commit, (*row)->best_commit,
-             (*row)->merge_commit);
+  std::string commits;
+  for (const auto& [label, commit] :
+       {std::pair{"base", (*row)->base_commit}, std::pair{"best", (*row)->best_commit},
+        std::pair{"merge", (*row)->merge_commit}})
+    if (!commit.empty())
+      commits += fmt::format("{}{} {}", commits.empty() ? "" : "  ", label, commit);
+  if (!commits.empty()) out << commits << "\n";
   if (!(*row)->report.empty()) fmt::print(out, "report: {}\n", Printable((*row)->report));
   if (const auto text = ReadFile(workspace.Mission(id) / "mission.md"))
     fmt::print(out, "\n{}", Printable(*text));

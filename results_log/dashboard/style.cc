@@ -15,9 +15,9 @@ h1{font-size:24px;margin:0}h2{font-size:17px;margin:30px 0 10px}
 p{margin:4px 0}.dim{color:var(--dim)}.num{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(180px,1fr));gap:10px;margin:16px 0}
 .tile{background:var(--card);border:1px solid var(--line);border-radius:6px;padding:10px 14px}
-.tile b{display:block;font-size:21px;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
+.tile{overflow-wrap:anywhere}.tile b{display:block;font-size:21px;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
 .still{color:var(--still)}.worse{color:var(--worse)}.moved{color:var(--moved)}
-.case{display:grid;grid-template-columns:minmax(64px,120px) 1fr 270px;gap:0 14px;align-items:center;padding:5px 0}
+.case{display:grid;grid-template-columns:minmax(64px,190px) 1fr 270px;gap:0 14px;align-items:center;padding:5px 0}
 .case .name{font-weight:600;overflow-wrap:anywhere}
 .case .says{font-variant-numeric:tabular-nums}.case .says b{display:inline-block;min-width:74px}
 svg{display:block;width:100%;overflow:visible}

@@ -130,6 +130,9 @@ TEST(Target, TellsEachMistakeWithFileAndLine) {
       {"name = \"eigh_cpu\"", "name = eigh", "1", ""},
       {"command = [\"{bin}/eigh_harness\", \"--library\", \"{build}/libeigh_cpu.so\"]",
        "command = \"run me\"", "12", "not a list of texts"},
+      {"command = [\"{bin}/eigh_harness\", \"--library\", \"{build}/libeigh_cpu.so\"]",
+       "command = []", "12", "'command' is an empty list"},
+      {"device = \"cpu\"", "device = \"\"", "3", "'device' is empty; write a text between"},
   };
   for (const Mistake& mistake : mistakes) {
     const std::string error = ErrorOf(Replaced(mistake.from, mistake.to));

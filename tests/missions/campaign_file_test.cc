@@ -191,7 +191,7 @@ TEST(CampaignFile, EachMistakeIsNamedWithItsLine) {
       {"name = \"A b\"\ntarget = \"t\"\n", ":1", "[a-z0-9_-]+"},
       {std::string(kHead) + "agnets = 2\n", ":3", "did you mean 'agents'?"},
       {std::string(kHead) + "quite_else = 2\n", ":3", "it takes name, target, branch"},
-      {std::string(kHead) + "agents = 0\n", ":3", "from 1 to 64"},
+      {std::string(kHead) + "agents = 0\n", ":3", "from 1 to 64; write one within that"},
       {std::string(kHead) + "agents = \"2\"\n", ":3", "whole number"},
       {std::string(kHead) + "budget = 3\n", ":3", "write [budget]"},
       {std::string(kHead) + "[budget]\nwall = \"5 parsecs\"\n", ":4", "\"5 parsecs\""},

@@ -104,6 +104,15 @@ void Fill(Store* store, std::uint64_t seed) {
   ASSERT_TRUE(store->AddEvent(campaign.name, "m1", "note", random.Text()));
 }
 
+TEST_F(JsonlTest, ALineThatIsNoJsonIsNamedWithoutTheParsersOwnWords) {
+  Store log = Log("one");
+  const auto imported = ImportLines(&log, "\n{\"type\":twelve}\n", "one.jsonl");
+  ASSERT_FALSE(imported);
+  EXPECT_NE(imported.error().text.find("one.jsonl:2: the line is not JSON from its character 10"),
+            std::string::npos)
+      << imported.error().text;
+}
+
 TEST_F(JsonlTest, RoundTripsWithoutLossAndTwiceIsOnce) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);

@@ -229,6 +229,39 @@ TEST_F(StoreTest, ReadingAMissingLogSaysWhatToDo) {
   EXPECT_FALSE(std::filesystem::exists(File()));
 }
 
+TEST_F(StoreTest, ALogOfANewerVersionIsNotReadEither) {
+  const auto file = root_ / "newer.sqlite";
+  {
+    auto store = Store::Open(file);
+    ASSERT_TRUE(store);
+    ASSERT_TRUE(store->SetMeta("version", "999"));
+  }
+  const auto read = Store::OpenReadOnly(file);
+  ASSERT_FALSE(read);
+  EXPECT_NE(read.error().text.find("it has version 999"), std::string::npos) << read.error().text;
+}
+
+TEST_F(StoreTest, ALogThatCannotBeWrittenIsReadAllTheSame) {
+  const auto folder = root_ / "read only? 100%#";
+  ASSERT_TRUE(MakeDirectories(folder));
+  ASSERT_TRUE(Store::Open(folder / "log.sqlite")->AddEntry(Example("one")));
+  std::filesystem::permissions(root_, std::filesystem::perms(0755));
+  std::filesystem::permissions(folder, std::filesystem::perms(0555));
+  std::filesystem::permissions(folder / "log.sqlite", std::filesystem::perms(0444));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::geteuid() == 0 && ::setuid(65534) != 0) ::_exit(9);
+    auto store = Store::OpenReadOnly(folder / "log.sqlite");
+    if (!store) ::_exit(1);
+    const auto entry = store->FindEntry("one");
+    ::_exit(entry ? 0 : 2);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  std::filesystem::permissions(folder, std::filesystem::perms(0755));
+}
+
 TEST_F(StoreTest, AReaderCannotWrite) {
   { OpenLog(); }
   Store reader = Store::OpenReadOnly(File()).value();
