@@ -39,8 +39,8 @@ std::string Fill(std::string_view text, const std::map<std::string, std::string>
 }  // namespace
 
 std::string MissionText(const std::string& id, const MissionPlan& plan, const Target& target,
-                        const MissionBudget& budget, const std::string& base_commit,
-                        const std::string& worktree) {
+                        const MissionBudget& budget, const std::string& branch,
+                        const std::string& base_commit, const std::string& worktree) {
   std::vector<std::string> claimed, others;
   for (const TargetCase& item : target.cases) {
     const bool claim =
@@ -75,6 +75,7 @@ std::string MissionText(const std::string& id, const MissionPlan& plan, const Ta
                                      fmt::format("{}", fmt::join(retry, ", ")) + "\n"},
        {"wall", FormatDuration(budget.wall_ms)},
        {"experiments", std::to_string(budget.experiments)},
+       {"branch", branch},
        {"base", base_commit},
        {"base_short", base_commit.substr(0, 12)},
        {"worktree", worktree},

@@ -2,6 +2,8 @@
 //
 // Narrow by construction: named cases to improve, zero regression elsewhere, editable paths,
 // budget, protocol, how to report. The brief is appended by the caller. Pure.
+//
+// `branch` is the one it starts from and its merge goes to.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +20,7 @@ struct MissionBudget {
 };
 
 std::string MissionText(const std::string& id, const MissionPlan& plan, const Target& target,
-                        const MissionBudget& budget, const std::string& base_commit,
-                        const std::string& worktree);
+                        const MissionBudget& budget, const std::string& branch,
+                        const std::string& base_commit, const std::string& worktree);
 
 }  // namespace crucible

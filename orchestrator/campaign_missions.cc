@@ -166,8 +166,8 @@ Result<> Campaign::Impl::Launch(MissionRow mission, const std::string& why,
   plan.why = why;
   plan.retry = retry;
   std::string text =
-      MissionText(mission.id, plan, target, {file.mission_wall_ms, file.mission_experiments}, tip,
-                  mission.worktree);
+      MissionText(mission.id, plan, target, {file.mission_wall_ms, file.mission_experiments},
+                  file.branch, tip, mission.worktree);
   BriefInput brief;
   brief.target = target.name;
   brief.cases = mission.cases;

@@ -38,8 +38,9 @@ Finding Writable(const std::string& what, const Result<std::filesystem::path>& f
   return {Health::kOk, what, folder->string(), ""};
 }
 
-void ExamineRepository(const std::filesystem::path& start, std::vector<Finding>* findings) {
-  auto repository = Repository::Open(start);
+void ExamineRepository(const std::filesystem::path& start, const std::string& branch,
+                       std::vector<Finding>* findings) {
+  auto repository = Repository::Open(start, branch);
   if (!repository) {
     findings->push_back({Health::kFail, "repository", repository.error().text, ""});
     return;
@@ -47,14 +48,14 @@ void ExamineRepository(const std::filesystem::path& start, std::vector<Finding>*
   const auto tip = repository->MainTip();
   findings->push_back(
       tip ? Finding{Health::kOk, "repository",
-                    fmt::format("{}, main at {}", repository->common_directory().string(),
-                                tip->substr(0, 12)),
+                    fmt::format("{}, {} at {}", repository->common_directory().string(),
+                                repository->main_branch(), tip->substr(0, 12)),
                     ""}
           : Finding{Health::kFail, "repository", tip.error().text, ""});
   const auto dirty = repository->DirtyPathsOfMain();
   if (dirty && !dirty->empty())
     findings->push_back(
-        {Health::kWarn, "checkout of main",
+        {Health::kWarn, "checkout of " + repository->main_branch(),
          fmt::format("{} uncommitted change(s), e.g. {}", dirty->size(), dirty->front()),
          "commit or stash them before a launch"});
 }
@@ -88,10 +89,10 @@ Finding Gpu() {
 
 }  // namespace
 
-std::vector<Finding> Examine(const std::filesystem::path& start,
+std::vector<Finding> Examine(const std::filesystem::path& start, const std::string& branch,
                              const std::filesystem::path& programs) {
   std::vector<Finding> findings;
-  ExamineRepository(start, &findings);
+  ExamineRepository(start, branch, &findings);
   ExamineState(start, &findings);
   findings.push_back(Writable("device locks", LockDirectory()));
   findings.push_back(

@@ -20,7 +20,8 @@ struct Finding {
 };
 
 // kFail: no campaign can run here; kWarn: something is less than it could be.
-std::vector<Finding> Examine(const std::filesystem::path& start,
+// `branch`: see Repository::Open.
+std::vector<Finding> Examine(const std::filesystem::path& start, const std::string& branch,
                              const std::filesystem::path& programs);
 
 }  // namespace crucible

@@ -55,6 +55,18 @@ Result<GitTree> TreeOf(const git_commit* commit) {
   return tree;
 }
 
+// `main` where there is one, else the branch of HEAD: the repository's own choice.
+std::string ChooseMain(git_repository* repository) {
+  GitReference found;
+  if (git_reference_lookup(found.Out(), repository, "refs/heads/main") >= 0) return "main";
+  GitReference head;  // read, not resolved: it may name a branch without a commit
+  if (git_reference_lookup(head.Out(), repository, "HEAD") < 0) return "main";
+  const char* branch = git_reference_symbolic_target(head.get());
+  constexpr std::string_view kHeads = "refs/heads/";
+  if (branch == nullptr || !std::string_view(branch).starts_with(kHeads)) return "main";
+  return branch + kHeads.size();
+}
+
 Result<GitDiff> DiffOf(git_repository* repository, const std::string& from, const std::string& to) {
   CRUCIBLE_ASSIGN(GitCommit from_commit, FindCommit(repository, from));
   CRUCIBLE_ASSIGN(GitCommit to_commit, FindCommit(repository, to));
@@ -135,16 +147,18 @@ Result<Repository> Repository::Open(const fs::path& start, const std::string& ma
     return GitFail("open repository", where, code);
   }
   impl->bare = git_repository_is_bare(impl->repository.get()) != 0;
-  impl->main_branch = main_branch;
+  impl->main_branch = main_branch.empty() ? ChooseMain(impl->repository.get()) : main_branch;
   Repository repository(std::move(impl));
   if (!repository.MainTip())
     return Fail(ErrorKind::kUsage, "open repository", where,
-                "branch \"" + main_branch + "\" has no commit",
-                "commit to it first, or name the branch that merges shall move");
+                "branch \"" + repository.main_branch() + "\" has no commit",
+                "commit to it first, or name the branch that merges shall move (`branch` in a "
+                "campaign file, --branch of a command)");
   return repository;
 }
 
 const fs::path& Repository::common_directory() const { return impl_->common; }
+const std::string& Repository::main_branch() const { return impl_->main_branch; }
 bool Repository::is_bare() const { return impl_->bare; }
 
 Result<std::string> Repository::MainTip() {

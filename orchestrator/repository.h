@@ -29,15 +29,18 @@ struct ChangedPath {
 
 class Repository {
  public:
-  // `start` lies in the repository (a worktree of it, or bare). kNotFound outside one; kUsage with
-  // the safe.directory advice on one of a foreign owner, or without a commit on `main_branch`.
+  // `start` lies in the repository (a worktree of it, or bare). `main_branch` is what merges move;
+  // empty: `main` where there is one, else the branch that the repository's HEAD names. kNotFound
+  // outside one; kUsage with the safe.directory advice on one of a foreign owner, or without a
+  // commit on that branch.
   static Result<Repository> Open(const std::filesystem::path& start,
-                                 const std::string& main_branch = "main");
+                                 const std::string& main_branch);
   Repository(Repository&&) noexcept;
   Repository& operator=(Repository&&) noexcept;
   ~Repository();
 
   const std::filesystem::path& common_directory() const;  // absolute
+  const std::string& main_branch() const;                 // its name, found or given
   bool is_bare() const;
 
   Result<std::string> MainTip();                             // commit id, 40 hex digits

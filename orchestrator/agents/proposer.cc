@@ -334,7 +334,7 @@ Result<MissionResult> RunProposer(const std::filesystem::path& order_file) {
   CRUCIBLE_ASSIGN(const std::string knobs, ReadFile(order.baseline.main / target.knobs_file));
   CRUCIBLE_ASSIGN(KnobSpace space, ParseKnobs(knobs, target.knobs_file));
   CRUCIBLE_ASSIGN(Store store, Store::Open(order.workspace.LogFile()));
-  CRUCIBLE_ASSIGN(Repository repository, Repository::Open(order.worktree));
+  CRUCIBLE_ASSIGN(Repository repository, Repository::Open(order.worktree, order.main_branch));
   return Proposer(std::move(order), std::move(target), std::move(store), std::move(repository),
                   std::move(space))
       .Run();

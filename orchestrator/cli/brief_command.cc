@@ -7,9 +7,11 @@
 #include <ostream>
 
 #include "base/json.h"
+#include "base/paths.h"
 #include "briefs/brief.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/log_command.h"
+#include "orchestrator/repository.h"
 
 namespace crucible {
 namespace {
@@ -44,6 +46,14 @@ std::string OfTarget(const std::string& target) {
   return " --target " + (FindTargetFile(target) ? target : "FILE_OF_" + target);
 }
 
+// The branch that merges move in the repository around this folder.
+std::string MainBranch() {
+  const auto here = CurrentFolder();
+  if (!here) return "main";
+  const auto repository = Repository::Open(*here, "");
+  return repository ? repository->main_branch() : "main";
+}
+
 Result<std::string> Compile(const Options& options) {
   CRUCIBLE_ASSIGN(const std::filesystem::path file, LogFile(options.log));
   CRUCIBLE_ASSIGN(Store store, Store::OpenReadOnly(file));
@@ -60,7 +70,8 @@ Result<std::string> Compile(const Options& options) {
   std::string chosen;
   for (const std::string& name : input.cases) chosen += " --case " + name;
   const std::string of_target = OfTarget(input.target);
-  input.commands = {"crucible check ." + of_target, "crucible compare main ." + chosen + of_target};
+  input.commands = {"crucible check ." + of_target,
+                    "crucible compare " + MainBranch() + " ." + chosen + of_target};
   return CompileBrief(input);
 }
 

@@ -86,7 +86,7 @@ std::string Joined(const std::vector<std::string>& names) {
 }
 
 struct Options {
-  std::string target, baseline, candidate = ".", rule = "claim";
+  std::string target, branch, baseline, candidate = ".", rule = "claim";
   std::vector<std::string> cases;
   bool quick = false, as_json = false;
 };
@@ -105,7 +105,7 @@ std::string TargetOr(const std::string& given) {
 }
 
 Result<int> RunCheck(const Options& options, std::ostream& out) {
-  CRUCIBLE_ASSIGN(Place place, OpenPlace(TargetOr(options.target)));
+  CRUCIBLE_ASSIGN(Place place, OpenPlace(TargetOr(options.target), options.branch));
   CRUCIBLE_TRY(SelectCases(place.target, options.cases));
   CRUCIBLE_ASSIGN(const Arm candidate, ArmOf(&place, options.candidate));
   CRUCIBLE_ASSIGN(const ArmFiles files, ArmFiles::Make());
@@ -117,7 +117,7 @@ Result<int> RunCheck(const Options& options, std::ostream& out) {
 }
 
 Result<int> RunCompare(const Options& options, std::ostream& out) {
-  CRUCIBLE_ASSIGN(Place place, OpenPlace(TargetOr(options.target)));
+  CRUCIBLE_ASSIGN(Place place, OpenPlace(TargetOr(options.target), options.branch));
   CRUCIBLE_ASSIGN(const std::vector<TargetCase> cases, SelectCases(place.target, options.cases));
   CRUCIBLE_ASSIGN(const Arm baseline, ArmOf(&place, options.baseline));
   CRUCIBLE_ASSIGN(const Arm candidate, ArmOf(&place, options.candidate));
@@ -165,8 +165,10 @@ int CompareCommand(const Words& words, std::ostream& out, std::ostream& err) {
   app.add_option("--target", options.target, kTargetHelp);
   app.add_flag("--json", options.as_json, "Print the judge's answer as JSON");
   int code = 0;
+  AddBranchOption(&app, &options.branch);
   if (!ParseWords(&app, words, out, err, &code)) return code;
   return Finish(RunCompare(options, out), err);
 }
 
 }  // namespace crucible
+  AddBranchOption(&app, &options.branch);

@@ -4,11 +4,17 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <ostream>
 
 #include "base/paths.h"
 
 namespace crucible {
+
+void AddBranchOption(CLI::App* app, std::string* branch) {
+  app->add_option("--branch", *branch,
+                  "The branch that merges move (default: main, else the one that HEAD names)");
+}
 
 int Report(const Error& error, std::ostream& err) {
   err << "crucible: " << error.text << "\n";
@@ -16,7 +22,8 @@ int Report(const Error& error, std::ostream& err) {
 }
 
 Result<Workspace> FindWorkspace() {
-  CRUCIBLE_ASSIGN(const std::filesystem::path home, CrucibleHome(std::filesystem::current_path()));
+  CRUCIBLE_ASSIGN(const std::filesystem::path here, CurrentFolder());
+  CRUCIBLE_ASSIGN(const std::filesystem::path home, CrucibleHome(here));
   return Workspace{home, ProgramDirectory()};
 }
 
@@ -29,8 +36,8 @@ Result<std::filesystem::path> FindTargetFile(const std::string& name_or_file) {
   std::error_code ignored;
   if (std::filesystem::is_regular_file(name_or_file, ignored))
     return std::filesystem::absolute(name_or_file);
-  for (std::filesystem::path folder = std::filesystem::current_path();;
-       folder = folder.parent_path()) {
+  CRUCIBLE_ASSIGN(std::filesystem::path folder, CurrentFolder());
+  for (;; folder = folder.parent_path()) {
     const std::filesystem::path file = folder / "missions" / "targets" / (name_or_file + ".toml");
     if (std::filesystem::is_regular_file(file, ignored)) return file;
     if (!folder.has_relative_path()) break;

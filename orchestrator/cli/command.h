@@ -17,6 +17,9 @@ namespace crucible {
 
 using Words = std::vector<std::string>;
 
+// --branch, for commands that take no campaign file: see Repository::Open.
+void AddBranchOption(CLI::App* app, std::string* branch);
+
 // Prints "crucible: TEXT" on err; the exit code of the error's kind.
 int Report(const Error& error, std::ostream& err);
 

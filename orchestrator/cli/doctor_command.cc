@@ -23,11 +23,13 @@ const char* ToText(Health health) {
 }
 
 // Builds main and runs every cheating kernel of the target; the table, or its JSON.
-Result<int> ShowExploits(const std::string& target_name, bool as_json, std::ostream& out) {
+Result<int> ShowExploits(const std::string& target_name, const std::string& branch, bool as_json,
+                         std::ostream& out) {
   CRUCIBLE_ASSIGN(const Workspace workspace, FindWorkspace());
   CRUCIBLE_ASSIGN(const std::filesystem::path file, FindTargetFile(target_name));
   CRUCIBLE_ASSIGN(const Target target, LoadTarget(file));
-  CRUCIBLE_ASSIGN(Repository repository, Repository::Open(std::filesystem::current_path()));
+  CRUCIBLE_ASSIGN(const std::filesystem::path here, CurrentFolder());
+  CRUCIBLE_ASSIGN(Repository repository, Repository::Open(here, branch));
   CRUCIBLE_TRY(PrepareHome(workspace));
   CRUCIBLE_ASSIGN(const std::string tip, repository.MainTip());
   if (target.exploits.empty())
@@ -42,11 +44,11 @@ Result<int> ShowExploits(const std::string& target_name, bool as_json, std::ostr
                       {"expects", row.expects},
                       {"seen", row.seen},
                       {"caught", row.caught}});
-    out << nlohmann::json{{"target", target.name},
-                          {"holds", proof.holds},
-                          {"reason", proof.reason},
-                          {"cheats", std::move(rows)}}
-               .dump(2)
+    out << JsonText({{"target", target.name},
+                     {"holds", proof.holds},
+                     {"reason", proof.reason},
+                     {"cheats", std::move(rows)}},
+                    2)
         << "\n";
     return proof.holds ? 0 : 1;
   }
@@ -84,15 +86,19 @@ int DoctorCommand(const Words& words, std::ostream& out, std::ostream& err) {
   app.add_flag("--exploits", exploits,
                "Run the target's cheating kernels instead: is each caught for its own reason?");
   app.add_option("--target", target, "… of this target (default: eigh_cpu)");
+  std::string branch;
+  AddBranchOption(&app, &branch);
   std::string campaign;
   app.add_option("--campaign", campaign, "Ask also whether this campaign file's models answer");
   int code = 0;
   if (!ParseWords(&app, words, out, err, &code)) return code;
   if (exploits) {
-    const auto shown = ShowExploits(target, as_json, out);
+    const auto shown = ShowExploits(target, branch, as_json, out);
     return shown ? *shown : Report(shown.error(), err);
   }
-  std::vector<Finding> findings = Examine(std::filesystem::current_path(), ProgramDirectory());
+  const auto here = CurrentFolder();
+  if (!here) return Report(here.error(), err);
+  std::vector<Finding> findings = Examine(*here, branch, ProgramDirectory());
   if (!campaign.empty()) {
     const auto asked = ExamineAgents(campaign);
     if (!asked) return Report(asked.error(), err);
@@ -105,7 +111,7 @@ int DoctorCommand(const Words& words, std::ostream& out, std::ostream& err) {
                       {"what", finding.what},
                       {"found", finding.found},
                       {"next", finding.next}});
-    out << list.dump(2) << "\n";
+    out << JsonText(list, 2) << "\n";
   } else {
     for (const Finding& finding : findings)
       fmt::print(out, "{:<5} {:<18} {}{}{}\n", ToText(finding.health), finding.what, finding.found,

@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "base/json.h"
+#include "base/paths.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/repository.h"
 #include "results_log/store.h"
@@ -12,8 +13,9 @@
 namespace crucible {
 namespace {
 
-Result<std::filesystem::path> Init() {
-  CRUCIBLE_ASSIGN(Repository repository, Repository::Open(std::filesystem::current_path()));
+Result<std::filesystem::path> Init(const std::string& branch) {
+  CRUCIBLE_ASSIGN(const std::filesystem::path here, CurrentFolder());
+  CRUCIBLE_ASSIGN(Repository repository, Repository::Open(here, branch));
   CRUCIBLE_TRY(repository.MainTip());
   CRUCIBLE_ASSIGN(const Workspace workspace, FindWorkspace());
   CRUCIBLE_TRY(PrepareHome(workspace));
@@ -27,13 +29,15 @@ int InitCommand(const Words& words, std::ostream& out, std::ostream& err) {
   CLI::App app("Prepare this repository: its state folder and an empty results log",
                "crucible init");
   bool as_json = false;
+  std::string branch;
+  AddBranchOption(&app, &branch);
   app.add_flag("--json", as_json, "Print the result as JSON");
   int code = 0;
   if (!ParseWords(&app, words, out, err, &code)) return code;
-  const auto home = Init();
+  const auto home = Init(branch);
   if (!home) return Report(home.error(), err);
   if (as_json) {
-    out << nlohmann::json{{"home", home->string()}}.dump(2) << "\n";
+    out << JsonText({{"home", home->string()}}, 2) << "\n";
     return 0;
   }
   fmt::print(out,

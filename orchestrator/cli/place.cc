@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "base/hash.h"
+#include "base/paths.h"
 #include "orchestrator/baseline.h"
 #include "orchestrator/build_arm.h"
 #include "orchestrator/cli/command.h"
@@ -13,11 +14,12 @@
 
 namespace crucible {
 
-Result<Place> OpenPlace(const std::string& target_name) {
+Result<Place> OpenPlace(const std::string& target_name, const std::string& branch) {
   CRUCIBLE_ASSIGN(const Workspace workspace, FindWorkspace());
   CRUCIBLE_ASSIGN(const std::filesystem::path file, FindTargetFile(target_name));
   CRUCIBLE_ASSIGN(Target target, LoadTarget(file));
-  CRUCIBLE_ASSIGN(Repository repository, Repository::Open(std::filesystem::current_path()));
+  CRUCIBLE_ASSIGN(const std::filesystem::path here, CurrentFolder());
+  CRUCIBLE_ASSIGN(Repository repository, Repository::Open(here, branch));
   CRUCIBLE_TRY(PrepareHome(workspace));
   return Place{workspace, std::move(target), std::move(repository)};
 }

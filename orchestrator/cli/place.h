@@ -16,8 +16,8 @@ struct Place {
   Repository repository;
 };
 
-// `target`: a name or a file, see FindTargetFile.
-Result<Place> OpenPlace(const std::string& target);
+// `target`: a name or a file, see FindTargetFile; `branch`: see Repository::Open.
+Result<Place> OpenPlace(const std::string& target, const std::string& branch);
 
 // A folder as it stands or a revision, built (through the runner where the target asks for it), or a
 // library that is built already (NAME.so).

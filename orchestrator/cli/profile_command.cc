@@ -30,7 +30,8 @@ using nlohmann::json;
 constexpr int kRequestFd = 3, kReplyFd = 4;
 
 struct Options {
-  std::string case_name, what = ".", target = "eigh_cpu", kernel, entry, clocks = "observe";
+  std::string case_name, what = ".", target = "eigh_cpu", branch, kernel, entry;
+  std::string clocks = "observe";
   int launches = 20;
   bool as_json = false;
 };
@@ -78,7 +79,7 @@ Result<std::map<std::string, std::string>> ReadReplies(const Files& files) {
     if (!reply.value("ok", false)) return wrong(op, reply.value("error", "it says no"));
     if (std::string_view(op) != "hello" || !reply.contains("conditions")) continue;
     for (const auto& [name, value] : reply["conditions"].items())
-      conditions[name] = value.is_string() ? value.get<std::string>() : value.dump();
+      conditions[name] = value.is_string() ? value.get<std::string>() : JsonText(value);
   }
   return conditions;
 }
@@ -135,7 +136,7 @@ std::string FirstLines(const std::string& summary) {
 }
 
 Result<int> Profile(const Options& options, std::ostream& out) {
-  CRUCIBLE_ASSIGN(Place place, OpenPlace(options.target));
+  CRUCIBLE_ASSIGN(Place place, OpenPlace(options.target, options.branch));
   CRUCIBLE_ASSIGN(const std::vector<TargetCase> cases,
                   SelectCases(place.target, {options.case_name}));
   CRUCIBLE_ASSIGN(Store store, Store::Open(place.workspace.LogFile()));
@@ -171,10 +172,10 @@ Result<int> Profile(const Options& options, std::ostream& out) {
   }
   CRUCIBLE_ASSIGN(const std::int64_t id, store.AddEntry(entry));
   if (options.as_json)
-    out << json{{"entry", fmt::format("e{}", id)},
-                {"report", files.report.string()},
-                {"summary", summary}}
-               .dump(2, ' ', false, json::error_handler_t::replace)
+    out << JsonText({{"entry", fmt::format("e{}", id)},
+                     {"report", files.report.string()},
+                     {"summary", summary}},
+                    2)
         << "\n";
   else
     fmt::print(out, "{}e{}: {}\n", summary, id, files.report.string());
@@ -190,6 +191,7 @@ int ProfileCommand(const Words& words, std::ostream& out, std::ostream& err) {
   app.add_option("CASE", options.case_name, "A case of the target")->required();
   app.add_option("WHAT", options.what, "Folder or revision (default: this folder)");
   app.add_option("--target", options.target, "Target name or file")->capture_default_str();
+  AddBranchOption(&app, &options.branch);
   app.add_option("--kernel", options.kernel,
                  "Only kernels whose name matches (regular expression)");
   app.add_option("--launches", options.launches, "Measure at most so many launches")

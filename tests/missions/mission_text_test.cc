@@ -28,11 +28,12 @@ TEST(MissionText, SaysGoalLimitsPathsBudgetAndCommands) {
   plan.why = "its bar has not moved";
   plan.retry = {"abc123"};
   const std::string base = "0123456789abcdef0123456789abcdef01234567";
-  const std::string text = MissionText("m7", plan, Toy(), {90'000, 6}, base, "/tmp/w/m7");
+  const std::string text = MissionText("m7", plan, Toy(), {90'000, 6}, "trunk", base, "/tmp/w/m7");
   for (const char* part :
-       {"# Mission m7 (explorer): Make n32 faster", "its bar has not moved", "floor 12 us (flops)",
-        "No other case may get slower: `n176`", "- kernels/toy/\n", "- kernels/toy/api.h",
-        "6 experiments", "Measure these again first: [abc123]", "a toy {{kernel}}",
+       {"# Mission m7 (explorer): Make n32 faster", "off trunk at 0123456789ab",
+        "its bar has not moved", "floor 12 us (flops)", "No other case may get slower: `n176`",
+        "- kernels/toy/\n", "- kernels/toy/api.h", "6 experiments",
+        "Measure these again first: [abc123]", "a toy {{kernel}}",
         "crucible check /tmp/w/m7 --target /r/toy.toml",
         "crucible compare 0123456789ab /tmp/w/m7 --case n32 --target /r/toy.toml", "`pivot`",
         "different architecture"})
@@ -48,7 +49,7 @@ TEST(MissionText, EveryFlavourHasItsOwnTemplate) {
     plan.cases = {"n32", "n176"};
     Target target = Toy();
     target.description = "plain";
-    const std::string text = MissionText("m1", plan, target, {1000, 1}, "c0ffee", "/w");
+    const std::string text = MissionText("m1", plan, target, {1000, 1}, "main", "c0ffee", "/w");
     EXPECT_EQ(text.find("{{"), std::string::npos) << text;
     EXPECT_NE(text.find(FlavourTemplate(flavour)), std::string::npos);
     EXPECT_NE(text.find("No other case may get slower: none"), std::string::npos);

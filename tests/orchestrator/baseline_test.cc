@@ -22,7 +22,7 @@ class BaselineTest : public GitFixture {
     ASSERT_TRUE(PrepareHome(workspace_));
   }
   Result<Arm> Baseline() {
-    CRUCIBLE_ASSIGN(Repository repository, Repository::Open(repo_));
+    CRUCIBLE_ASSIGN(Repository repository, Repository::Open(repo_, "main"));
     return BaselineArm({&workspace_, &target_, &repository, ""}, first_);
   }
   std::string BuildsOf(const Arm& arm) { return ReadFile(arm.build / "count").value(); }
@@ -97,7 +97,7 @@ TEST_F(BaselineTest, TheKnobFilesOfACaseAreThoseThatMoveIt) {
         "mechanism = \"rows at once\"\n");
   const std::string commit = GitCommit("knobs");
   target_.cases = {{.name = "a"}, {.name = "b"}};
-  auto repository = Repository::Open(repo_);
+  auto repository = Repository::Open(repo_, "main");
   ASSERT_TRUE(repository);
   const BaselineContext context{&workspace_, &target_, &*repository, ""};
   EXPECT_TRUE(KnobFilesOfCases(context, commit).value().empty()) << "the target names no knobs";

@@ -75,7 +75,7 @@ class GitFixture : public ::testing::Test {
     return Git({"rev-parse", "HEAD"});
   }
   Repository Open() {
-    auto repository = Repository::Open(repo_);
+    auto repository = Repository::Open(repo_, "main");
     EXPECT_TRUE(repository) << repository.error().text;
     return std::move(*repository);
   }

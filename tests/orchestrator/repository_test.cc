@@ -15,7 +15,7 @@ using Reading = GitFixture;
 TEST_F(Opening, WorksFromASubfolderAndFromAWorktree) {
   Git({"worktree", "add", "-q", (root_ / "other").string(), "-b", "other"});
   for (const fs::path& start : {repo_, repo_ / "src" / "deep", root_ / "other"}) {
-    auto repository = Repository::Open(start);
+    auto repository = Repository::Open(start, "main");
     ASSERT_OK(repository);
     EXPECT_EQ(repository->common_directory(), repo_ / ".git");
     EXPECT_FALSE(repository->is_bare());
@@ -25,14 +25,14 @@ TEST_F(Opening, WorksFromASubfolderAndFromAWorktree) {
 
 TEST_F(Opening, ABareRepositoryIsOne) {
   GitIn(root_, {"clone", "-q", "--bare", repo_.string(), "bare.git"});
-  auto repository = Repository::Open(root_ / "bare.git");
+  auto repository = Repository::Open(root_ / "bare.git", "main");
   ASSERT_OK(repository);
   EXPECT_TRUE(repository->is_bare());
   EXPECT_TRUE(repository->DirtyPathsOfMain().value().empty());
 }
 
 TEST_F(Opening, OutsideARepositoryIsNotFound) {
-  const auto repository = Repository::Open(root_);
+  const auto repository = Repository::Open(root_, "main");
   ASSERT_FALSE(repository);
   EXPECT_EQ(repository.error().kind, ErrorKind::kNotFound);
   EXPECT_NE(repository.error().text.find("git init"), std::string::npos);
@@ -50,13 +50,30 @@ TEST_F(Opening, WithoutACommitOnMainIsAUsersError) {
   }
 }
 
+TEST_F(Opening, WithoutANameTheBranchIsMainElseTheOneOfHead) {
+  const auto branch = [&](const fs::path& start) {
+    const auto repository = Repository::Open(start, "");
+    return repository ? repository->main_branch() : repository.error().text;
+  };
+  Git({"worktree", "add", "-q", (root_ / "other").string(), "-b", "other"});
+  Git({"checkout", "-q", "-b", "own"});
+  EXPECT_EQ(branch(repo_), "main") << "there is one, wherever HEAD is";
+  Git({"branch", "-q", "-m", "main", "trunk"});
+  EXPECT_EQ(branch(repo_), "own");
+  EXPECT_EQ(branch(root_ / "other"), "own") << "the repository's HEAD, not the worktree's";
+  GitIn(root_, {"clone", "-q", "--bare", repo_.string(), "bare.git"});
+  EXPECT_EQ(branch(root_ / "bare.git"), "own");
+  Git({"checkout", "-q", "--detach"});
+  EXPECT_NE(branch(repo_).find("\"main\" has no commit"), std::string::npos) << branch(repo_);
+}
+
 TEST_F(Opening, AForeignOwnersRepositoryNamesSafeDirectory) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give a folder to another user";
   fs::path path = root_ / "foreign";
   GitIn(root_, {"clone", "-q", repo_.string(), path.string()});
   for (const fs::path& owned : {path, path / ".git"})
     ASSERT_EQ(::chown(owned.c_str(), 54321, 54321), 0);
-  const auto repository = Repository::Open(path);
+  const auto repository = Repository::Open(path, "main");
   ASSERT_FALSE(repository);
   EXPECT_EQ(repository.error().kind, ErrorKind::kUsage) << repository.error().text;
   EXPECT_NE(repository.error().text.find("safe.directory"), std::string::npos);

@@ -55,7 +55,7 @@ TEST_F(Worktrees, AddedAndRemovedLeaveNothing) {
 
 TEST_F(Worktrees, OfABareRepository) {
   GitIn(root_, {"clone", "-q", "--bare", repo_.string(), "bare.git"});
-  auto repository = Repository::Open(root_ / "bare.git");
+  auto repository = Repository::Open(root_ / "bare.git", "main");
   ASSERT_OK(repository);
   ASSERT_OK(repository->AddWorktree("m1", root_ / "w", "crucible/m1", "main"));
   EXPECT_EQ(StatusOf(root_ / "w"), "");
@@ -145,7 +145,7 @@ TEST_F(Worktrees, AKillDuringAddIsRepaired) {
     ASSERT_EQ(::pipe(pipe_ends), 0);
     const pid_t child = ::fork();
     if (child == 0) {
-      auto repository = Repository::Open(repo_);
+      auto repository = Repository::Open(repo_, "main");
       for (;;) {
         if (!Remove(*repository)) ::_exit(1);
         if (::write(pipe_ends[1], "a", 1) != 1) ::_exit(1);

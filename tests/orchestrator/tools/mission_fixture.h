@@ -100,7 +100,7 @@ class MissionFixture : public ::testing::Test {
     order.run_nonce = "nonce";
     order.now = {{"compiler", "gcc 12"}, {"device", "cpu x"}};
     std::filesystem::create_directories(order.worktree.parent_path());
-    auto repository = Repository::Open(repo_);
+    auto repository = Repository::Open(repo_, "main");
     ASSERT_TRUE(repository) << repository.error().text;
     order.base_commit = repository->MainTip().value();
     ASSERT_TRUE(repository->AddWorktree("m1", order.worktree, order.branch, order.base_commit));
