@@ -43,18 +43,16 @@ fs::path BinDirectory() {
 Result<std::string> SubstituteWord(const std::string& word,
                                    const std::map<std::string, std::string>& values) {
   std::string result;
+  if (const std::string bad = BadPlaceholder(word); !bad.empty())
+    return Fail(ErrorKind::kUsage, "substitute", word, bad,
+                fmt::format("use {}", fmt::join(kPlaceholders, ", ")));
   for (std::size_t at = 0; at < word.size();) {
     const std::size_t open = word.find('{', at);
     if (open == std::string::npos) return result + word.substr(at);
     const std::size_t close = word.find('}', open);
-    if (close == std::string::npos)
-      return Fail(ErrorKind::kUsage, "substitute", word, "a '{' without its '}'", "close it");
     const std::string name = word.substr(open + 1, close - open - 1);
     const auto value = values.find(name);
-    if (value == values.end())
-      return Fail(ErrorKind::kUsage, "substitute", word,
-                  fmt::format("unknown placeholder {{{}}}", name),
-                  "use {source}, {build}, {main}, {bin}, {lib} or {jobs}");
+    CRUCIBLE_CHECK(value != values.end(), "every placeholder has a value");
     if (value->second.empty())
       return Fail(ErrorKind::kUsage, "substitute", word, fmt::format("the arm names no {}", name),
                   fmt::format("add \"{}\" to its ARM.json", name));
@@ -122,6 +120,19 @@ Result<Arm> ArmFromJson(const nlohmann::json& json) {
              .build = json["build"].get<std::string>(),
              .main = json.value("main", std::string()),
              .source_hash = json["source_hash"]};
+}
+
+std::string BadPlaceholder(const std::string& word, std::string_view more) {
+  for (std::size_t open = word.find('{'); open != std::string::npos; open = word.find('{', open)) {
+    const std::size_t close = word.find('}', open);
+    if (close == std::string::npos) return "a '{' without its '}'";
+    const std::string name = word.substr(open, close + 1 - open);
+    if (name != more && std::find(std::begin(kPlaceholders), std::end(kPlaceholders), name) ==
+                            std::end(kPlaceholders))
+      return "unknown placeholder " + name;
+    open = close;
+  }
+  return "";
 }
 
 Result<std::vector<std::string>> Substitute(const std::vector<std::string>& words, const Arm& arm) {

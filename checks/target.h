@@ -11,6 +11,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -109,6 +110,13 @@ struct Arm {
 
 nlohmann::json ToJson(const Arm& arm);
 Result<Arm> ArmFromJson(const nlohmann::json& json);
+
+inline constexpr std::string_view kPlaceholders[] = {"{source}", "{build}", "{main}",
+                                                     "{bin}",    "{lib}",   "{jobs}"};
+
+// What is wrong with a command's word: an unknown placeholder (not one of these or `more`), a '{'
+// without its '}'; empty when nothing is.
+std::string BadPlaceholder(const std::string& word, std::string_view more = "");
 
 // {source} {build} {main} {bin} {lib} {jobs} replaced; an unknown placeholder is kUsage. {bin} is
 // the folder of the running program (or $CRUCIBLE_BIN_DIR, for a program that lies elsewhere),

@@ -71,7 +71,7 @@ void ReadExploits(Reader& reader, const toml::table& root, Target& target) {
   for (const toml::table* item : reader.Tables(root, "exploit")) {
     reader.AllowKeys(*item, "[[exploit]]", {"name", "command", "expects", "case"});
     TargetExploit exploit{.name = reader.String(*item, "name", true),
-                          .command = reader.Words(*item, "command", true),
+                          .command = reader.Command(*item, "command", true),
                           .case_name = reader.String(*item, "case", false)};
     const toml::node* expects = item->get("expects");
     if (expects != nullptr && expects->is_string())
@@ -96,7 +96,7 @@ void ReadToolChecks(Reader& reader, const toml::table& root, Target& target) {
     reader.AllowKeys(*item, "[[tool_check]]", {"name", "tool", "command"});
     ToolCheck check{.name = reader.String(*item, "name", true),
                     .tool = reader.String(*item, "tool", true),
-                    .command = reader.Words(*item, "command", true)};
+                    .command = reader.Command(*item, "command", true, "{tool}")};
     if (std::find(check.command.begin(), check.command.end(), "{tool}") == check.command.end())
       reader.Complain(*item, fmt::format("the command of '{}' does not name {{tool}}", check.name),
                       "write the word \"{tool}\" where the tool's path belongs");

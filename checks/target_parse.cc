@@ -21,6 +21,20 @@ bool IsName(const std::string& text) {
   });
 }
 
+// cpu, any, or GPUs by index or the beginning of a UUID, as gpu_run takes them: whether there is
+// such a one is seen on the machine.
+bool IsDevice(const std::string& text) {
+  if (text == "cpu" || text == "any") return true;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    const std::string word = text.substr(at, comma - at);
+    const bool index = !word.empty() && word.find_first_not_of("0123456789") == std::string::npos;
+    if (!index && !word.starts_with("GPU-") && !word.starts_with("MIG-")) return false;
+    at = comma + 1;
+  }
+  return true;
+}
+
 void ReadPaths(Reader& reader, const toml::table& root, Target& target) {
   const toml::table* paths = reader.Table(root, "paths", true);
   if (paths == nullptr) return;
@@ -51,18 +65,18 @@ void ReadBuild(Reader& reader, const toml::table& root, Target& target) {
     return;
   }
   for (const toml::node& command : *commands->as_array())
-    target.build_commands.push_back(reader.WordsOf(command, "commands"));
+    target.build_commands.push_back(reader.CommandOf(command, "commands"));
 }
 
 void ReadHarness(Reader& reader, const toml::table& root, Target& target) {
   if (const toml::table* harness = reader.Table(root, "harness", true)) {
     reader.AllowKeys(*harness, "[harness]", {"command", "parts"});
-    target.harness = reader.Words(*harness, "command", true);
-    target.harness_parts = reader.Words(*harness, "parts", false);
+    target.harness = reader.Command(*harness, "command", true);
+    target.harness_parts = reader.Command(*harness, "parts", false);
   }
   for (const toml::table* item : reader.Tables(root, "peer")) {
     reader.AllowKeys(*item, "[[peer]]", {"name", "command"});
-    TargetPeer peer{reader.String(*item, "name", true), reader.Words(*item, "command", true)};
+    TargetPeer peer{reader.String(*item, "name", true), reader.Command(*item, "command", true)};
     for (const TargetPeer& other : target.peers)
       if (other.name == peer.name)
         reader.Complain(*item, fmt::format("a second peer is named '{}'", peer.name),
@@ -142,6 +156,10 @@ Result<Target> ParseTarget(const std::string& text, const fs::path& file) {
                     "rename the target");
   target.description = reader.String(root, "description", false);
   target.device = reader.String(root, "device", true);
+  if (!target.device.empty() && !IsDevice(target.device))
+    reader.Complain(
+        *root.get("device"), fmt::format("device \"{}\" is unknown", target.device),
+        "write \"cpu\", \"any\", a GPU's index or UUID, or several with commas between");
   ReadPaths(reader, root, target);
   ReadBuild(reader, root, target);
   ReadHarness(reader, root, target);

@@ -136,6 +136,25 @@ class Reader {
     return result;
   }
 
+  // A command's words, whose placeholders are the ones that Substitute knows, and `more`.
+  std::vector<std::string> CommandOf(const toml::node& node, const std::string& key,
+                                     const std::string& more = "") {
+    const std::vector<std::string> words = WordsOf(node, key);
+    if (error_) return words;
+    for (std::size_t i = 0; i < words.size(); ++i)
+      if (const std::string bad = BadPlaceholder(words[i], more); !bad.empty())
+        Complain(*node.as_array()->get(i), fmt::format("'{}' has {}", key, bad),
+                 fmt::format("it takes {}{}", fmt::join(kPlaceholders, ", "),
+                             more.empty() ? "" : ", " + more));
+    return words;
+  }
+
+  std::vector<std::string> Command(const toml::table& table, const std::string& key, bool required,
+                                   const std::string& more = "") {
+    const toml::node* node = Find(table, key, required);
+    return node == nullptr ? std::vector<std::string>{} : CommandOf(*node, key, more);
+  }
+
   const toml::node* Find(const toml::table& table, const std::string& key, bool required) {
     const toml::node* node = table.get(key);
     if (node == nullptr && required)

@@ -108,6 +108,7 @@ Result<> Campaign::Impl::ProveFirst() {
   return ProveHarness(Baseline(), &store, tip,
                       [this](const std::string& text) { Event("", "campaign", text); });
 }
+    summary.crashed += mission.outcome == "crashed";
 
 // The first point of every bar, before anything changes.
 Result<> Campaign::Impl::MeasureFirst() {

@@ -22,7 +22,7 @@ namespace crucible {
 
 struct CampaignSummary {
   std::string name, state;  // finished | stopped | paused | interrupted
-  int missions = 0, landed = 0, experiments = 0;
+  int missions = 0, landed = 0, crashed = 0, experiments = 0;
   std::string why;  // it ended
 };
 

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/process_identity.h"
 #include "orchestrator/agents/agent_ready.h"
+#include "orchestrator/agents/knobs.h"
 #include "orchestrator/campaign_impl.h"
 
 namespace crucible {
@@ -48,6 +49,28 @@ Result<> CheckPlace(const Workspace& workspace, Repository* repository) {
     return Fail(ErrorKind::kIo, "launch in", workspace.home.string(),
                 fmt::format("only {} MiB are free on that disk", free >> 20),
                 fmt::format("free at least {} MiB", kLeastFreeBytes >> 20));
+  return {};
+}
+
+// What the proposer turns, as it will find it: a mistake in there would crash every mission.
+Result<> CheckKnobs(const Target& target, Repository* repository) {
+  if (target.knobs_file.empty())
+    return Fail(ErrorKind::kUsage, "launch the proposer on", target.name,
+                "the target names no knobs file",
+                "add [knobs] file = … to " + target.file.string());
+  CRUCIBLE_ASSIGN(const std::string tip, repository->MainTip());
+  const auto read = [&](const std::string& file) -> Result<std::string> {
+    auto text = repository->ReadFileAt(tip, file);
+    if (text || text.error().kind != ErrorKind::kNotFound) return text;
+    return Fail(
+        ErrorKind::kUsage, "read knobs of", target.name,
+        fmt::format("{} at {} has no file {}", repository->main_branch(), tip.substr(0, 12), file),
+        fmt::format("commit it there, or correct {}",
+                    file == target.knobs_file ? target.file.string() : target.knobs_file));
+  };
+  CRUCIBLE_ASSIGN(const std::string text, read(target.knobs_file));
+  CRUCIBLE_ASSIGN(const KnobSpace space, ParseKnobs(text, target.knobs_file));
+  CRUCIBLE_TRY(ReadConfiguration(space, read));
   return {};
 }
 
@@ -90,6 +113,7 @@ Result<Campaign> Campaign::Launch(const CampaignFile& file, const std::filesyste
   CRUCIBLE_ASSIGN(Target target, LoadTarget(file.target));
   CRUCIBLE_ASSIGN(Repository opened, Repository::Open(repository, file.branch));
   CRUCIBLE_TRY(CheckPlace(workspace, &opened));
+  if (file.agent.kind == "proposer") CRUCIBLE_TRY(CheckKnobs(target, &opened));
   CRUCIBLE_TRY(AgentsReady(file.agent, file.planner));
   CRUCIBLE_TRY(PrepareHome(workspace));
   CRUCIBLE_ASSIGN(Store store, Store::Open(workspace.LogFile()));

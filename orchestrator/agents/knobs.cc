@@ -218,11 +218,15 @@ std::string CanonicalText(const Configuration& configuration) {
 }
 
 Result<Configuration> ReadConfiguration(const KnobSpace& space, const std::filesystem::path& root) {
+  return ReadConfiguration(space, [&](const std::string& file) { return ReadFile(root / file); });
+}
+
+Result<Configuration> ReadConfiguration(const KnobSpace& space, const FileReader& read) {
   Configuration configuration;
   std::map<std::string, std::string> files;
   for (const Knob& knob : space.knobs) {
     if (!files.contains(knob.file)) {
-      CRUCIBLE_ASSIGN(files[knob.file], ReadFile(root / knob.file));
+      CRUCIBLE_ASSIGN(files[knob.file], read(knob.file));
     }
     CRUCIBLE_ASSIGN(configuration[knob.name], FindConstant(knob, files[knob.file]));
   }

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -50,7 +51,11 @@ Result<KnobSpace> ParseKnobs(const std::string& toml, const std::string& file_na
 // "a=1 b=8": the same for the same values, whatever the order they were set in.
 std::string CanonicalText(const Configuration& configuration);
 
-// The constants' values in the files under `root`. An absent or repeated constant is kUsage.
+// The constants' values in the files, each of which `read` is asked for once by its path in the
+// repository. An absent or repeated constant is kUsage.
+using FileReader = std::function<Result<std::string>(const std::string& file)>;
+Result<Configuration> ReadConfiguration(const KnobSpace& space, const FileReader& read);
+// The same of the files under `root`.
 Result<Configuration> ReadConfiguration(const KnobSpace& space, const std::filesystem::path& root);
 
 // Rewrites the constants that differ, file by file, each atomically.

@@ -37,13 +37,14 @@ Progress ProgressTo(std::ostream& err) {
 
 void PrintSummary(const CampaignSummary& summary, bool as_json, std::ostream& out) {
   if (as_json) {
-    out << json{{"name", summary.name},
-                {"state", summary.state},
-                {"missions", summary.missions},
-                {"landed", summary.landed},
-                {"experiments", summary.experiments},
-                {"why", summary.why}}
-               .dump(2)
+    out << JsonText({{"name", summary.name},
+                     {"state", summary.state},
+                     {"missions", summary.missions},
+                     {"landed", summary.landed},
+                     {"crashed", summary.crashed},
+                     {"experiments", summary.experiments},
+                     {"why", summary.why}},
+                    2)
         << "\n";
     return;
   }
@@ -57,7 +58,14 @@ int RunToEnd(Result<Campaign> campaign, bool as_json, std::ostream& out, std::os
   const auto summary = campaign->Run();
   if (!summary) return Report(summary.error(), err);
   PrintSummary(*summary, as_json, out);
-  return summary->state == "interrupted" ? 130 : 0;
+  if (summary->state == "interrupted") return 130;
+  // Nothing was tried: a script must not take that for a campaign that found nothing.
+  if (summary->missions == 0 || summary->crashed < summary->missions) return 0;
+  return Report(Error{ErrorKind::kUnavailable,
+                      fmt::format("run campaign {}: all {} missions crashed; `crucible mission "
+                                  "show` says why",
+                                  summary->name, summary->missions)},
+                err);
 }
 
 bool Runs(const Workspace& workspace, const std::string& name) {

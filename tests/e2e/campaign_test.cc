@@ -106,7 +106,8 @@ TEST_F(CampaignTest, AnAgentThatCommitsNothingEndsAsNoChange) {
 TEST_F(CampaignTest, AnAgentThatCrashesEndsAsCrashed) {
   UseScriptAgent("kill -SEGV $$\n");
   const Captured run = Crucible({"campaign", "launch", "scripted.toml"});
-  ASSERT_TRUE(run.status.ok()) << run.err;
+  EXPECT_EQ(run.status.code, 1) << run.err;
+  EXPECT_NE(run.err.find("all 1 missions crashed"), std::string::npos) << run.err;
   EXPECT_EQ(OnlyMission()["outcome"], "crashed");
   EXPECT_NE(OnlyMission()["report"].get<std::string>().find("signal 11"), std::string::npos);
   ExpectTidy();

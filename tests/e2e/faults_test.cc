@@ -74,6 +74,36 @@ TEST_F(Mistakes, InTheFilesAreToldWithTheirLineAndStartNothing) {
   ExpectLaunchWorks();
 }
 
+TEST_F(Mistakes, InWhatTheProposerTurnsAreToldBeforeAnythingStarts) {
+  const std::string target = "examples/transpose/target.toml",
+                    tuning = "examples/transpose/tuning.h", knobs = "examples/transpose/knobs.toml";
+  struct Broken {
+    std::string file, from, to;
+    std::vector<std::string> wanted;
+  };
+  const Broken mistakes[] = {
+      {target,
+       "file = \"examples/transpose/knobs.toml\"",
+       "file = \"nope.toml\"",
+       {"no file nope.toml", "target.toml"}},
+      {knobs, "values = [0, 1]", "values = [", {"knobs.toml:"}},
+      {knobs, "\"kBlock\"", "\"kBlok\"", {"0 definitions 'constexpr int kBlok = N;'"}},
+      {knobs, "transpose/tuning.h", "transpose/gone.h", {"no file examples/transpose/gone.h"}},
+      {tuning, "inline constexpr int kReadRows", "inline const int kReadRows", {"kReadRows"}},
+  };
+  Replace("campaign.toml", "kind = \"command\"\ncommand = [\"true\"]", "kind = \"proposer\"");
+  Commit("Let the proposer work");
+  for (const Broken& broken : mistakes) {
+    SCOPED_TRACE(broken.to);
+    const std::string whole = ReadFile(repository_ / broken.file).value();
+    Replace(broken.file, broken.from, broken.to);
+    Commit("Break it");
+    ExpectRefused({"campaign", "launch", "campaign.toml"}, 2, broken.wanted);
+    Write(broken.file, whole);
+    Commit("Mend it");
+  }
+}
+
 TEST_F(Mistakes, UnknownCasesMissionsAndCampaignsAreNamed) {
   ExpectLaunchWorks();
   const std::string target = "examples/transpose/target.toml";
