@@ -118,7 +118,7 @@ Result<> PrintGpuStatus(bool json, std::ostream& out) {
 }
 
 Result<> PrintGpuHistory(int count, bool json, std::ostream& out) {
-  CRUCIBLE_ASSIGN(History history, History::Open(HistoryFile(fs::current_path())));
+  CRUCIBLE_ASSIGN(History history, History::Open(HistoryFileHere()));
   CRUCIBLE_ASSIGN(const std::vector<JobRow> rows, history.Recent(count));
   Json all = Json::array();
   for (const JobRow& row : rows) {
@@ -129,8 +129,9 @@ Result<> PrintGpuHistory(int count, bool json, std::ostream& out) {
     const std::string outcome = !row.outcome.empty() ? row.outcome
                                 : row.started_ms     ? "running"
                                                      : "waiting";
-    const std::string ran =
-        row.started_ms && row.ended_ms ? FormatDuration(*row.ended_ms - *row.started_ms) : "-";
+    const std::string ran = row.started_ms && row.ended_ms && row.outcome != "lost"
+                                ? FormatDuration(*row.ended_ms - *row.started_ms)
+                                : "-";
     out << fmt::format("{}  {}  {:<11}  {:>4}  {:>12}  {:<8}  {}  {}\n", FormatUtc(row.queued_ms),
                        row.id, outcome, row.exit_code ? std::to_string(*row.exit_code) : "-", ran,
                        row.drift.empty() ? "-" : row.drift, row.device, ShellWords(row.argv));
@@ -161,7 +162,7 @@ Result<> CancelGpuJob(const std::string& job, bool json, std::ostream& out) {
                   "ask its owner");
   }
   // A job of Slurm's is in no queue here; the gpu_run that answers for it is in its row.
-  if (auto history = History::Open(HistoryFile(fs::current_path()))) {
+  if (auto history = History::Open(HistoryFileHere())) {
     const auto row = history->Find(job);
     if (row && *row && (*row)->outcome.empty() &&
         SignalExactly(ProcessIdentityFromText((*row)->runner), SIGTERM))
@@ -172,7 +173,7 @@ Result<> CancelGpuJob(const std::string& job, bool json, std::ostream& out) {
 }
 
 Result<> PrintGpuLog(const std::string& job, bool follow, std::ostream& out) {
-  CRUCIBLE_ASSIGN(History history, History::Open(HistoryFile(fs::current_path())));
+  CRUCIBLE_ASSIGN(History history, History::Open(HistoryFileHere()));
   CRUCIBLE_ASSIGN(std::optional<JobRow> row, history.Find(job));
   if (!row)
     return Fail(ErrorKind::kNotFound, "show log of job", job, "the history has no such job",

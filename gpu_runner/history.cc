@@ -71,9 +71,7 @@ class Statement {
   int bound_ = 0;
 };
 
-std::string ArgvText(const std::vector<std::string>& argv) {
-  return Json(argv).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string ArgvText(const std::vector<std::string>& argv) { return JsonText(Json(argv)); }
 
 std::vector<std::string> ArgvOf(const std::string& text) {
   const Json json = Json::parse(text, nullptr, false);
@@ -156,6 +154,12 @@ fs::path HistoryFile(const fs::path& directory) {
                         : home != nullptr && *home == '/' ? fs::path(home) / ".local/state"
                                                           : fs::path("/tmp");
   return base / "crucible" / "log.sqlite";
+}
+
+fs::path HistoryFileHere() {
+  std::error_code ignored;
+  const fs::path here = fs::current_path(ignored);
+  return HistoryFile(here.empty() ? fs::path("/nonexistent") : here);
 }
 
 Result<History> History::Open(const fs::path& file) {

@@ -33,6 +33,8 @@ JobRow RowOf(const HolderRecord& record);
 
 // log.sqlite of the repository around `directory`, else of the user's own state folder.
 std::filesystem::path HistoryFile(const std::filesystem::path& directory);
+// The same for the current folder, which may have been removed: then the user's own.
+std::filesystem::path HistoryFileHere();
 
 class History {
  public:
@@ -45,7 +47,7 @@ class History {
   // Inserts the row, or replaces the one of that id.
   Result<> Put(const JobRow& row);
   // Completes as 'lost' the row of a dead runner, inserting it when the runner died before it
-  // could.
+  // could. Its end nobody saw: `now_ms` is when that was noticed, and no measure of device time.
   Result<> PutLost(const HolderRecord& dead, std::int64_t now_ms);
   // Completes as 'lost' every open row whose runner is dead. Returns how many.
   Result<int> SweepLost(std::int64_t now_ms);

@@ -10,7 +10,7 @@ CREATE TABLE IF NOT EXISTS jobs (
   priority   TEXT NOT NULL,            -- high | normal | low
   queued_ms  INTEGER NOT NULL,         -- milliseconds since 1970 (UTC), as all of these
   started_ms INTEGER,
-  ended_ms   INTEGER,
+  ended_ms   INTEGER,                  -- of a lost job: when it was noticed; its end nobody saw
   exit_code  INTEGER,                  -- what gpu_run ended with
   signal     INTEGER,                  -- the signal that ended the job, or NULL
   outcome    TEXT,                     -- ok|failed|run_limit|queue_limit|killed|cancelled|lost

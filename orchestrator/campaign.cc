@@ -19,11 +19,30 @@ namespace {
 constexpr std::int64_t kPollMs = 100;
 constexpr std::int64_t kStatusEveryMs = 10'000;
 constexpr std::int64_t kSpendEveryMs = 2'000;
+constexpr std::int64_t kStopLookEveryMs = 1'000;
+constexpr int kRunnersEndMs = 5'000;
 
 volatile sig_atomic_t g_interrupts = 0;
 void OnInterrupt(int) { g_interrupts = g_interrupts + 1; }
 
 std::string RunNonceName(const std::string& campaign) { return "run:" + campaign; }
+
+// The gpu_run processes of a run complete their rows on SIGTERM; on SIGKILL nobody knows when their
+// jobs ended.
+void EndRunners(const std::string& run_nonce) {
+  const std::int64_t deadline_ns = SystemClock().MonotonicNs() + kRunnersEndMs * 1'000'000LL;
+  std::vector<ProcessIdentity> runners;
+  for (const pid_t pid : ProcessesWithEnvironment("CRUCIBLE_RUN", run_nonce)) {
+    std::error_code ignored;
+    const auto program = std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), ignored);
+    if (program.filename() != "gpu_run") continue;
+    runners.push_back(IdentityOf(pid));
+    ::kill(pid, SIGTERM);
+  }
+  for (const ProcessIdentity& runner : runners)
+    while (IsAlive(runner) && SystemClock().MonotonicNs() < deadline_ns)
+      SystemClock().SleepFor(std::chrono::milliseconds(20));
+}
 
 }  // namespace
 
@@ -276,6 +295,10 @@ Result<> Campaign::Impl::End(const std::string& state, const std::string& why) {
   CRUCIBLE_TRY(Recover());  // what was cut off ends as after a kill: same code, same guarantees
   CRUCIBLE_TRY(SweepLeftovers());
   row.state = state;
+  // Nobody begins another job; those that run are ended by their own runner, which says so.
+  for (auto& [mission, agent] : agents) agent.process.Signal(SIGSTOP);
+  if (merge) merge->process.Signal(SIGSTOP);
+  if (!agents.empty() || merge) EndRunners(run_nonce);
   row.owner.clear();
   row.ended_ms = SystemClock().UnixMs();
   row.phase = state;

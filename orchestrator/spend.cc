@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/process_identity.h"
 
 namespace crucible {
 namespace {
@@ -80,10 +81,14 @@ Result<double> DeviceSeconds(const std::filesystem::path& log_file, const std::s
   CRUCIBLE_ASSIGN(Store store, Store::OpenReadOnly(log_file));
   CRUCIBLE_ASSIGN(const std::vector<LoggedJob> jobs, store.Jobs());
   std::int64_t sum_ms = 0;
-  for (const LoggedJob& job : jobs)
-    if (job.mission == mission && job.started_ms)
-      sum_ms += std::max<std::int64_t>(
-          0, job.ended_ms.value_or(SystemClock().UnixMs()) - *job.started_ms);
+  for (const LoggedJob& job : jobs) {
+    if (job.mission != mission || !job.started_ms) continue;
+    // Whose runner died: nobody saw it end, and what is not known is not charged.
+    if (job.outcome == "lost") continue;
+    if (!job.ended_ms && !IsAlive(ProcessIdentityFromText(job.runner))) continue;
+    sum_ms +=
+        std::max<std::int64_t>(0, job.ended_ms.value_or(SystemClock().UnixMs()) - *job.started_ms);
+  }
   return static_cast<double>(sum_ms) / 1000;
 }
 

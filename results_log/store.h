@@ -69,6 +69,7 @@ struct LoggedJob {
   std::string id, device, argv, mission, outcome;
   std::int64_t queued_ms = 0;
   std::optional<std::int64_t> started_ms, ended_ms;
+  std::string runner;  // the process in charge, as ProcessIdentityFromText reads it
 };
 
 class Store {

@@ -227,12 +227,13 @@ Result<std::vector<LoggedJob>> Store::Jobs() {
   CRUCIBLE_ASSIGN(
       Statement rows,
       impl_->Prepare("SELECT id, device, argv, mission, outcome, queued_ms, started_ms, "
-                     "ended_ms FROM jobs ORDER BY queued_ms DESC, id DESC"));
+                     "ended_ms, runner FROM jobs ORDER BY queued_ms DESC, id DESC"));
   for (;;) {
     CRUCIBLE_ASSIGN(const bool more, rows.Step());
     if (!more) return jobs;
     jobs.push_back({rows.Text(0), rows.Text(1), rows.Text(2), rows.Text(3), rows.Text(4),
-                    rows.Integer(5), rows.OptionalInteger(6), rows.OptionalInteger(7)});
+                    rows.Integer(5), rows.OptionalInteger(6), rows.OptionalInteger(7),
+                    rows.Text(8)});
   }
 }
 

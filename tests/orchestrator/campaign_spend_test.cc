@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/process_identity.h"
 #include "base/subprocess.h"
 #include "orchestrator/spend.h"
 
@@ -40,20 +42,21 @@ class CampaignSpend : public testing::Test {
   std::filesystem::path Question(const std::string& name) {
     return workspace_.Campaign("c") / "planner" / name;
   }
-  // As the queue logs it.
-  void AddJob(const std::string& mission, int started_ms, int ended_ms) {
+  // As the queue logs it; without an end where `ended_ms` is 0.
+  void AddJob(const std::string& mission, std::int64_t started_ms, std::int64_t ended_ms,
+              const std::string& outcome = "ok", const std::string& runner = "") {
     const auto run = RunCaptured(
         {.argv = {"python3", "-c",
                   "import sqlite3, sys\n"
                   "log = sqlite3.connect(sys.argv[1])\n"
                   "log.execute('CREATE TABLE IF NOT EXISTS jobs (id, device, argv, mission, '\n"
-                  "            'outcome, queued_ms, started_ms, ended_ms)')\n"
-                  "log.execute('INSERT INTO jobs VALUES (?, ?, ?, ?, ?, 0, ?, ?)', (sys.argv[3],\n"
-                  "            'cpu', '[]', sys.argv[2], 'ok', int(sys.argv[3]),\n"
-                  "            int(sys.argv[4])))\n"
+                  "            'outcome, queued_ms, started_ms, ended_ms, runner)')\n"
+                  "log.execute('INSERT INTO jobs VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?)',\n"
+                  "            (sys.argv[3], 'cpu', '[]', sys.argv[2], sys.argv[5] or None,\n"
+                  "            int(sys.argv[3]), int(sys.argv[4]) or None, sys.argv[6]))\n"
                   "log.commit()\n",
                   workspace_.LogFile().string(), mission, std::to_string(started_ms),
-                  std::to_string(ended_ms)}},
+                  std::to_string(ended_ms), outcome, runner}},
         std::chrono::minutes(1));
     ASSERT_TRUE(run && run->status.ok()) << (run ? run->err : run.error().text);
   }
@@ -61,6 +64,20 @@ class CampaignSpend : public testing::Test {
   Workspace workspace_;
   std::optional<Store> store_;
 };
+
+TEST_F(CampaignSpend, AJobWhoseEndNobodySawIsNotCharged) {
+  const std::int64_t now_ms = SystemClock().UnixMs();
+  AddJob("m1", now_ms - 60'000, 0, "", ToText(OwnIdentity()));
+  const double running = DeviceSeconds(workspace_.LogFile(), "m1").value();
+  EXPECT_GE(running, 60) << "its runner lives";
+  ProcessIdentity dead = OwnIdentity();
+  dead.start_ticks += 1;
+  AddJob("m2", now_ms - 50'000, 0, "", ToText(dead));
+  AddJob("m2", now_ms - 40'000, now_ms, "lost", ToText(dead));
+  EXPECT_DOUBLE_EQ(DeviceSeconds(workspace_.LogFile(), "m2").value(), 0);
+  AddJob("m2", now_ms - 30'000, now_ms - 28'000, "killed", ToText(dead));
+  EXPECT_DOUBLE_EQ(DeviceSeconds(workspace_.LogFile(), "m2").value(), 2);
+}
 
 TEST_F(CampaignSpend, AMissionCountsOnceWhenItRunsAndWhenItHasEnded) {
   EXPECT_TRUE(Total().empty());
