@@ -40,7 +40,7 @@ std::string Variable(const char* name) {
 class Runner {
  public:
   explicit Runner(const RunOptions& options)
-      : options_(options), books_(HistoryFile(fs::current_path()), options.report) {}
+      : options_(options), books_(HistoryFileHere(), options.report) {}
 
   Result<int> Run() {
     CRUCIBLE_ASSIGN(toolchain_, ChosenToolchain(options_));

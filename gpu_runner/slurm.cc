@@ -56,7 +56,7 @@ bool Tell(std::vector<std::string> words) {
 class SlurmRunner {
  public:
   SlurmRunner(const RunOptions& options, SlurmPlace place)
-      : options_(options), place_(place), books_(HistoryFile(fs::current_path())) {}
+      : options_(options), place_(place), books_(HistoryFileHere()) {}
 
   Result<int> Run() {
     CRUCIBLE_ASSIGN(signals_, RunnerSignals::Block());

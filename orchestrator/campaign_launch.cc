@@ -132,7 +132,7 @@ Result<Campaign> Campaign::Launch(const CampaignFile& file, const std::filesyste
   row.target = target.name;
   row.file = (workspace.Campaign(file.name) / "campaign.toml").string();
   const std::uint64_t seed = file.seed != 0 ? file.seed : std::stoull(RandomHex(7), nullptr, 16);
-  row.settings = json{{"id", RandomHex(4)}, {"seed", seed}, {"source", file.file.string()}}.dump();
+  row.settings = JsonText({{"id", RandomHex(4)}, {"seed", seed}, {"source", file.file.string()}});
   row.state = "interrupted";  // until the loop owns it
   row.started_ms = SystemClock().UnixMs();
   row.deadline_ms = row.started_ms + file.wall_ms;

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/printable.h"
 #include "base/process_identity.h"
 #include "briefs/brief.h"
 #include "missions/mission_text.h"
@@ -30,8 +31,8 @@ std::string LastLine(const std::filesystem::path& file) {
   const std::size_t end = text->find_last_not_of("\n ");
   if (end == std::string::npos) return "";
   const std::size_t start = text->rfind('\n', end);
-  return text->substr(start == std::string::npos ? 0 : start + 1,
-                      end - (start == std::string::npos ? 0 : start + 1) + 1);
+  const std::size_t first = start == std::string::npos ? 0 : start + 1;
+  return ValidUtf8(std::string_view(*text).substr(first, end - first + 1), kReasonBytes);
 }
 
 std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
@@ -105,7 +106,7 @@ Result<bool> Campaign::Impl::StartPlanned(const PlannedMission& planned) {
   const json before = json::parse(mission.settings, nullptr, false);
   if (before.is_object() && before.contains("added_by")) settings["added_by"] = before["added_by"];
   if (!planned.record.empty()) settings["planner"] = json::parse(planned.record);
-  mission.settings = settings.dump();
+  mission.settings = JsonText(settings);
   if (mission.id.empty()) {
     CRUCIBLE_ASSIGN(mission.id, store.AddMission(mission));
   } else {
@@ -245,7 +246,7 @@ Result<> Campaign::Impl::EndAgent(RunningAgent* agent) {
   mission.owner.clear();
   json spend = SpendForRow(workspace, mission);
   spend["experiments"] = ExperimentsOf(mission.id);
-  mission.spend = spend.dump();
+  mission.spend = JsonText(spend);
   CountFailureAtOnce(mission);
   const bool to_merge =
       !mission.best_commit.empty() && mission.outcome != "pivot" && mission.outcome != "blocked";
@@ -258,7 +259,7 @@ Result<> Campaign::Impl::EndAgent(RunningAgent* agent) {
   Event(mission.id, "mission",
         fmt::format(
             "{} ended: {}{}", mission.id, mission.outcome,
-            mission.report.empty() ? "" : " (" + FirstLine(mission.report).substr(0, 200) + ")"));
+            mission.report.empty() ? "" : " (" + ValidUtf8(FirstLine(mission.report), 200) + ")"));
   if (to_merge)
     merge_queue.push_back(mission.id);
   else
@@ -279,7 +280,7 @@ void Campaign::Impl::CountFailureAtOnce(const MissionRow& ended) {
   }
   if (++failed_at_once < std::max(kMostFailures, file.agents + 1)) return;
   Drain(fmt::format("{} missions in a row failed at once; the last: {}", failed_at_once,
-                    ended.report.substr(0, kReasonBytes)));
+                    ValidUtf8(ended.report, kReasonBytes)));
 }
 
 Result<> Campaign::Impl::CleanUp(const MissionRow& mission) {

@@ -120,20 +120,19 @@ Result<std::optional<PlannedMission>> Campaign::Impl::TakeChoice() {
   if (!choice) {
     choice = PlanChoice{};
     choice->model = file.planner.model.name;
-    choice->spend = AgentSpend(asking->folder).dump();  // what it had paid before it died
+    choice->spend = JsonText(AgentSpend(asking->folder));  // what it had paid before it died
     choice->fallback = fmt::format("the planner's process left no choice ({})",
                                    status ? status->Describe() : status.error().text);
   }
   PlannedMission planned{
       asking->candidates[choice->index], ToText(*choice, asking->candidates), {}};
-  planned.record = json{{"model", choice->model},
-                        {"chosen", choice->index + 1},
-                        {"candidates", asking->candidates.size()},
-                        {"why", choice->why},
-                        {"fallback", choice->fallback},
-                        {"folder", asking->folder.lexically_relative(workspace.home).string()},
-                        {"spend", json::parse(choice->spend)}}
-                       .dump();
+  planned.record = JsonText({{"model", choice->model},
+                             {"chosen", choice->index + 1},
+                             {"candidates", asking->candidates.size()},
+                             {"why", choice->why},
+                             {"fallback", choice->fallback},
+                             {"folder", asking->folder.lexically_relative(workspace.home).string()},
+                             {"spend", json::parse(choice->spend)}});
   if (choice->by_model()) planned.plan.why += fmt::format("; {}", planned.chosen);
   asking.reset();
   return std::optional(std::move(planned));

@@ -52,7 +52,7 @@ Result<> Campaign::Impl::RecoverMission(MissionRow mission) {
     mission.ended_ms = SystemClock().UnixMs();
     mission.owner.clear();
     MoveState(mission.id, &mission.state, mission.best_commit.empty() ? "done" : "ended");
-    mission.spend = SpendForRow(workspace, mission).dump();  // what was paid stays paid
+    mission.spend = JsonText(SpendForRow(workspace, mission));  // what was paid stays paid
     if (mission.state == "done") mission.merge_outcome = "nothing_to_merge";
     CRUCIBLE_TRY(store.PutMission(mission));
     Event(mission.id, "mission",
@@ -87,7 +87,7 @@ Result<> Campaign::Impl::RecoverUnstarted(MissionRow mission) {
   mission.owner.clear();
   if (added) {
     MoveState(mission.id, &mission.state, "planned");
-    mission.settings = json{{"added_by", settings["added_by"]}}.dump();
+    mission.settings = JsonText({{"added_by", settings["added_by"]}});
     mission.base_commit.clear();
     mission.branch.clear();
     mission.worktree.clear();

@@ -8,6 +8,7 @@
 #include "base/file_lock.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/paths.h"
 #include "orchestrator/baseline.h"
 #include "orchestrator/build_arm.h"
 #include "orchestrator/judge.h"
@@ -223,8 +224,8 @@ Result<Integrator> Prepare(const MissionOrder& order) {
   CRUCIBLE_ASSIGN(Target target, LoadTarget(order.target_file));
   CRUCIBLE_ASSIGN(Store store, Store::Open(order.workspace.LogFile()));
   // Not from the mission's own checkouts: they are swept when its campaign ends.
-  CRUCIBLE_ASSIGN(Repository repository,
-                  Repository::Open(std::filesystem::current_path(), order.main_branch));
+  CRUCIBLE_ASSIGN(const std::filesystem::path here, CurrentFolder());
+  CRUCIBLE_ASSIGN(Repository repository, Repository::Open(here, order.main_branch));
   CRUCIBLE_ASSIGN(const auto row, store.FindMission(order.id));
   if (!row)
     return Fail(ErrorKind::kNotFound, "integrate", order.id, "the log has no such mission",

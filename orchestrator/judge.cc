@@ -73,7 +73,7 @@ Result<JudgeReport> Parse(const Workspace& workspace, const std::filesystem::pat
   report.wall_ms = object.value("wall_ms", std::int64_t{0});
   if (const auto found = object.find("conditions"); found != object.end() && found->is_object())
     for (const auto& [name, value] : found->items())
-      report.conditions[name] = value.is_string() ? value.get<std::string>() : value.dump();
+      report.conditions[name] = value.is_string() ? value.get<std::string>() : JsonText(value);
   if (const auto found = object.find("cases"); found != object.end())
     for (const json& item : *found) report.cases.push_back(ReadCase(item));
   if (const auto found = object.find("checks"); found != object.end()) ReadChecks(*found, &report);
@@ -146,7 +146,7 @@ Result<JudgeReport> RunJudge(const Workspace& workspace, const JudgeRequest& req
                              "--target", request.target->file.string()});
   const auto add_arm = [&](const char* option, const Arm& arm) -> Result<> {
     const std::filesystem::path file = folder / (stem + "." + (option + 2) + ".arm.json");
-    CRUCIBLE_TRY(WriteFileAtomically(file, ToJson(arm).dump(2) + "\n"));
+    CRUCIBLE_TRY(WriteFileAtomically(file, JsonText(ToJson(arm), 2) + "\n"));
     words.insert(words.end(), {option, file.string()});
     return {};
   };

@@ -47,7 +47,7 @@ Result<> WriteMissionOrder(const MissionOrder& order) {
   object["baseline"] = ToJson(order.baseline);
   object["agent"] = ToJson(order.agent);
   return WriteFileAtomically(order.workspace.Mission(order.id) / "mission.json",
-                             object.dump(2) + "\n");
+                             JsonText(object, 2) + "\n");
 }
 
 Result<MissionOrder> ReadMissionOrder(const fs::path& file) {
@@ -71,7 +71,7 @@ Result<MissionOrder> ReadMissionOrder(const fs::path& file) {
 
 Result<> WriteMissionResult(const std::filesystem::path& folder, const MissionResult& result) {
   const json object = {{"outcome", result.outcome}, {"report", result.report}};
-  return WriteFileAtomically(folder / "result.json", object.dump(2) + "\n");
+  return WriteFileAtomically(folder / "result.json", JsonText(object, 2) + "\n");
 }
 
 Result<MissionResult> ReadMissionResult(const std::filesystem::path& folder) {

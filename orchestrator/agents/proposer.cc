@@ -265,10 +265,9 @@ class Proposer {
     json knobs = json::object();
     for (const std::string& name : proposal.turned)
       knobs[name] = {before.at(name), proposal.configuration.at(name)};
-    entry.change = json{{"knobs", knobs},
-                        {"scoped", search.ScopedText(proposal.configuration)},
-                        {"repaired", proposal.repaired}}
-                       .dump();
+    entry.change = JsonText({{"knobs", knobs},
+                             {"scoped", search.ScopedText(proposal.configuration)},
+                             {"repaired", proposal.repaired}});
     entry.conditions = order_.now;
     if (outcome.report) {
       for (const auto& [name, value] : outcome.report->conditions) entry.conditions[name] = value;

@@ -14,8 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kMostBytes = 600;                    // of one text
-constexpr auto kReplace = json::error_handler_t::replace;  // what is not UTF-8
+constexpr std::size_t kMostBytes = 600;  // of one text
 constexpr auto kLookEvery = std::chrono::milliseconds(200);
 
 std::string Text(const json& row, const char* key) {
@@ -49,8 +48,7 @@ std::string TranscriptView::Start(const json& row) {
 std::string TranscriptView::Printed(const json& row, bool is_out) {
   const auto line = row.find("line");
   if (line == row.end()) return "";
-  const std::string text =
-      line->is_string() ? line->get<std::string>() : line->dump(-1, ' ', false, kReplace);
+  const std::string text = line->is_string() ? line->get<std::string>() : JsonText(*line);
   if (!is_out) return "! " + Short(text) + "\n";
   if (!stream_) return Short(text) + "\n";
   std::string said;

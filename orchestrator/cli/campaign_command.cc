@@ -10,6 +10,8 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/paths.h"
+#include "base/printable.h"
 #include "base/process_identity.h"
 #include "base/subprocess.h"
 #include "missions/campaign_file.h"
@@ -120,9 +122,9 @@ int Launch(const std::string& file_name, bool detach, bool as_json, std::ostream
   const auto file = LoadCampaignFile(file_name);
   if (!file) return Report(file.error(), err);
   if (detach) return Detach({"launch", file->file.string()}, *workspace, file->name, out, err);
-  return RunToEnd(
-      Campaign::Launch(*file, std::filesystem::current_path(), *workspace, ProgressTo(err)),
-      as_json, out, err);
+  const auto here = CurrentFolder();
+  if (!here) return Report(here.error(), err);
+  return RunToEnd(Campaign::Launch(*file, *here, *workspace, ProgressTo(err)), as_json, out, err);
 }
 
 Result<std::string> OnlyCampaign(Store* store, const std::string& name) {
@@ -193,10 +195,14 @@ int Status(const std::string& name, bool as_json, std::ostream& out, std::ostrea
   if (as_json) {
     json list = json::array();
     for (const MissionRow& mission : *missions) list.push_back(MissionJson(*workspace, mission));
-    out << json{{"name", *chosen}, {"target", (*row)->target},   {"state", state},
-                {"alive", alive},  {"message", (*row)->message}, {"spend", SpendJson(*spent)},
-                {"missions", list}}
-               .dump(2)
+    out << JsonText({{"name", *chosen},
+                     {"target", (*row)->target},
+                     {"state", state},
+                     {"alive", alive},
+                     {"message", (*row)->message},
+                     {"spend", SpendJson(*spent)},
+                     {"missions", list}},
+                    2)
         << "\n";
     return 0;
   }
@@ -242,11 +248,19 @@ int Control(const std::string& name, const std::string& to, bool as_json, std::o
   if (!*moved)
     return Report(Error{ErrorKind::kConflict,
                         fmt::format("{} {}: it is not running; `crucible "
+  if ((*row)->state == to && HasOwner(**row)) {
+    if (as_json)
+      out << JsonText({{"name", *chosen}, {"state", to}}, 2) << "\n";
+    else
+      fmt::print(out, "campaign {} is {} already\n", *chosen,
+                 to == "paused" ? "pausing" : "stopping");
+    return 0;
+  }
                                     "campaign status {}` says what it is",
                                     to == "paused" ? "pause" : "stop", *chosen, *chosen)},
                   err);
   if (as_json)
-    out << json{{"name", *chosen}, {"state", to}}.dump(2) << "\n";
+    out << JsonText({{"name", *chosen}, {"state", to}}, 2) << "\n";
   else
     fmt::print(out, "campaign {} is {}\n", *chosen,
                to == "paused" ? "pausing: running missions end, none begins" : "stopping");
@@ -272,13 +286,13 @@ int Note(const std::string& name, const std::string& text, const std::vector<std
   entry.target = (*row)->target;
   entry.author = UserAuthor();
   entry.mechanism = "note";
-  entry.summary = text;
+  entry.summary = ValidUtf8(text);
   for (const std::string& item : cases)
     entry.cases.push_back({.name = item, .role = "claim", .verdict = "note"});
   const auto id = store->AddEntry(entry);
   if (!id) return Report(id.error(), err);
   if (as_json)
-    out << json{{"id", *id}, {"key", entry.key}}.dump(2) << "\n";
+    out << JsonText({{"id", *id}, {"key", entry.key}}, 2) << "\n";
   else
     fmt::print(out, "noted as e{}: the next briefs carry it\n", *id);
   return 0;
@@ -321,9 +335,13 @@ int CampaignCommand(const Words& words, std::ostream& out, std::ostream& err) {
   if (!store) return Report(store.error(), err);
   const auto chosen = OnlyCampaign(&*store, name);
   if (!chosen) return Report(chosen.error(), err);
-  return RunToEnd(
-      Campaign::Resume(*chosen, std::filesystem::current_path(), *workspace, ProgressTo(err)),
-      as_json, out, err);
+  const auto row = store->FindCampaign(*chosen);
+  if (!row) return Report(row.error(), err);
+  if (!*row) return Report(NoSuchCampaign("resume", *chosen), err);
+  if (detach) return Detach({"resume", *chosen}, *workspace, *chosen, out, err);
+  const auto here = CurrentFolder();
+  if (!here) return Report(here.error(), err);
+  return RunToEnd(Campaign::Resume(*chosen, *here, *workspace, ProgressTo(err)), as_json, out, err);
 }
 
 }  // namespace crucible

@@ -72,7 +72,7 @@ class ArmFiles {
   }
   Result<std::string> Write(const Arm& arm, const std::string& role) const {
     const std::filesystem::path file = folder_ / (role + ".arm.json");
-    CRUCIBLE_TRY(WriteFileAtomically(file, ToJson(arm).dump(2) + "\n"));
+    CRUCIBLE_TRY(WriteFileAtomically(file, JsonText(ToJson(arm), 2) + "\n"));
     return file.string();
   }
 

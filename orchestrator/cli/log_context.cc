@@ -16,7 +16,8 @@ using Texts = std::vector<std::string>;
 
 Result<std::filesystem::path> LogFile(const std::string& given) {
   if (!given.empty()) return std::filesystem::path(given);
-  CRUCIBLE_ASSIGN(const std::filesystem::path home, CrucibleHome(std::filesystem::current_path()));
+  CRUCIBLE_ASSIGN(const std::filesystem::path here, CurrentFolder());
+  CRUCIBLE_ASSIGN(const std::filesystem::path home, CrucibleHome(here));
   return home / "log.sqlite";
 }
 

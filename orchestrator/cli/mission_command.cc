@@ -53,7 +53,7 @@ int List(Store* store, const Workspace& workspace, const std::string& campaign, 
   if (as_json) {
     json list = json::array();
     for (const MissionRow& row : *rows) list.push_back(AsJson(workspace, row));
-    out << list.dump(2) << "\n";
+    out << JsonText(list, 2) << "\n";
     return 0;
   }
   std::vector<std::vector<std::string>> table = {
@@ -79,7 +79,7 @@ int Show(Store* store, const Workspace& workspace, const std::string& id, bool a
   if (!row) return Report(row.error(), err);
   if (!*row) return Report(NoSuchMission("show", id), err);
   if (as_json) {
-    out << AsJson(workspace, **row).dump(2) << "\n";
+    out << JsonText(AsJson(workspace, **row), 2) << "\n";
     return 0;
   }
   fmt::print(out, "{} ({}), campaign {}: {} {} {}\n", id, (*row)->flavour, (*row)->campaign,
@@ -107,6 +107,15 @@ Result<> SomebodyTakes(const CampaignFile& campaign, const std::string& flavour)
 int Add(Store* store, const Workspace& workspace, MissionRow row, bool as_json, std::ostream& out,
         std::ostream& err) {
   const auto campaigns = store->Campaigns();
+  row.goal = ValidUtf8(row.goal);
+  if (row.goal.find_first_not_of(" \t\n") == std::string::npos)
+    return Report(Error{ErrorKind::kUsage, "add mission: --goal is empty; say what to do"}, err);
+  for (auto name = row.cases.begin(); name != row.cases.end(); ++name)
+    if (std::find(row.cases.begin(), name, *name) != name)
+      return Report(Error{ErrorKind::kUsage, fmt::format("add mission: --case {} is there twice; "
+                                                         "name each case once",
+                                                         *name)},
+                    err);
   if (!campaigns) return Report(campaigns.error(), err);
   if (row.campaign.empty() && !campaigns->empty()) row.campaign = campaigns->front().name;
   bool runs = false;
@@ -141,12 +150,12 @@ int Add(Store* store, const Workspace& workspace, MissionRow row, bool as_json, 
     return Report(taken.error(), err);
   row.state = "planned";
   row.planned_ms = SystemClock().UnixMs();
-  row.settings = json{{"added_by", UserAuthor()}}.dump();
+  row.settings = JsonText({{"added_by", UserAuthor()}});
   const auto id = store->AddMission(row);
   if (!id) return Report(id.error(), err);
   if (as_json) {
     row.id = *id;
-    out << AsJson(workspace, row).dump(2) << "\n";
+    out << JsonText(AsJson(workspace, row), 2) << "\n";
     return 0;
   }
   fmt::print(out, "{} added ({}): the campaign takes it before its own choices{}\n", *id,
@@ -168,7 +177,7 @@ int Approve(Store* store, const Workspace& workspace, const std::string& id, boo
   const auto result = Integrate(*order, true);
   if (!result) return Report(result.error(), err);
   if (as_json)
-    out << json{{"id", id}, {"outcome", result->outcome}, {"text", result->text}}.dump(2) << "\n";
+    out << JsonText({{"id", id}, {"outcome", result->outcome}, {"text", result->text}}, 2) << "\n";
   else
     fmt::print(out, "{}: {}: {}\n", id, result->outcome, result->text);
   return result->outcome == "landed" ? 0 : 1;

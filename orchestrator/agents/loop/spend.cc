@@ -100,7 +100,7 @@ std::string SpendText(const LoopSpend& spend) {
                                  {"usd", spend.usd},
                                  {"gpu_seconds", spend.gpu_seconds},
                                  {"wall_ms", spend.wall_ms}};
-  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return JsonText(object);
 }
 
 }  // namespace crucible

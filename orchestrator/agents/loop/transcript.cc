@@ -38,7 +38,7 @@ Result<> Transcript::Write(const std::string& kind, nlohmann::json fields) {
   CleanAll(&fields);
   fields["time"] = FormatUtc(clock_->UnixMs());
   fields["kind"] = kind;
-  return AppendLine(file_, fields.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  return AppendLine(file_, JsonText(fields));
 }
 
 }  // namespace crucible

@@ -7,7 +7,7 @@ using nlohmann::json;
 
 std::string Line(json message) {
   message["jsonrpc"] = "2.0";
-  return message.dump(-1, ' ', false, json::error_handler_t::replace);
+  return JsonText(message);
 }
 
 Incoming Malformed(const json& id, int code, const std::string& why) {

@@ -154,7 +154,7 @@ class Server {
     const json meta = message.params.value("_meta", json::object());
     if (meta.is_object()) call.progress_token = meta.value("progressToken", json());
     call.tool = tool;
-    call.arguments = arguments.dump(-1, ' ', false, json::error_handler_t::replace);
+    call.arguments = JsonText(arguments);
     if (!calls_.Add(std::move(call)))
       Write(json_rpc::Failure(
           message.id, json_rpc::kInvalidRequest,

@@ -20,8 +20,7 @@ Result<json> ReadObject(const fs::path& file) {
 }
 
 Result<> WriteObject(const fs::path& file, const json& object) {
-  return WriteFileAtomically(file,
-                             object.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+  return WriteFileAtomically(file, JsonText(object, 2) + "\n");
 }
 
 template <class Plan, class Field>

@@ -16,7 +16,7 @@ using Kind = Argument::Kind;
 constexpr std::size_t kShownValue = 60;
 
 std::string Shown(const json& value) {
-  std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
+  std::string text = JsonText(value);
   if (text.size() > kShownValue) text = text.substr(0, kShownValue) + "…";
   return text;
 }

@@ -38,9 +38,7 @@ Params ParamsOf(const json& object) {
   if (!object.is_object()) return params;
   for (const auto& [name, value] : object.items()) {
     const json& after = value.is_array() && value.size() == 2 ? value[1] : value;
-    params[Normal(name)] = after.is_string()
-                               ? Normal(after.get<std::string>())
-                               : after.dump(-1, ' ', false, json::error_handler_t::replace);
+    params[Normal(name)] = after.is_string() ? Normal(after.get<std::string>()) : JsonText(after);
   }
   return params;
 }

@@ -51,7 +51,7 @@ Result<Entry> Described(const Session& session, const json& arguments) {
     change["description"] = arguments["description"];
     CRUCIBLE_TRY(Words("description", arguments["description"], kLongestText));
   }
-  entry.change = change.dump(-1, ' ', false, json::error_handler_t::replace);
+  entry.change = JsonText(change);
   entry.key = fmt::format("{}.{}", session.order().key_prefix, session.state.number + 1);
   return entry;
 }

@@ -67,8 +67,7 @@ Result<EntryFilter> FilterFrom(const Session& session, const json& arguments) {
 Result<ToolAnswer> LogQuery(Session* session, const json& arguments) {
   if (arguments.contains("entry")) {
     CRUCIBLE_ASSIGN(const Entry entry, session->store.FindEntry(arguments["entry"]));
-    return Bounded(session, "entry",
-                   ToJson(entry).dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+    return Bounded(session, "entry", JsonText(ToJson(entry), 2) + "\n");
   }
   CRUCIBLE_ASSIGN(EntryFilter filter, FilterFrom(*session, arguments));
   const auto offset = static_cast<std::size_t>(arguments.value("offset", std::int64_t{0}));

@@ -65,8 +65,7 @@ Result<> SaveMissionState(const std::filesystem::path& file, const MissionState&
   if (state.checked) object["checked"] = ToJson(*state.checked);
   if (state.compared) object["compared"] = ToJson(*state.compared);
   if (state.pending) object["pending"] = ToJson(*state.pending);
-  return WriteFileAtomically(file,
-                             object.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+  return WriteFileAtomically(file, JsonText(object, 2) + "\n");
 }
 
 }  // namespace crucible
