@@ -151,8 +151,8 @@ Result<> Campaign::Impl::MeasureLast() {
                      row.name, MeasureFor::kBesidePeers);
 }
 
-void Campaign::Impl::Drain(const std::string& why) {
-  if (draining) return;
+void Campaign::Impl::Drain(const std::string& why, Cause cause) {
+  if (draining && (cause != Cause::kPerson || why == why_draining)) return;
   draining = true;
   why_draining = why;
   Event("", "campaign", "no new missions: " + why);
@@ -171,14 +171,15 @@ void Campaign::Impl::TellAgentsToEnd(const std::string& why) {
 
 Result<> Campaign::Impl::FollowControl(bool* stop_now) {
   if (g_interrupts > 0) {
-    Drain("interrupted by a signal; `crucible campaign resume` takes it up");
+    Drain("interrupted by a signal; `crucible campaign resume` takes it up", Cause::kPerson);
     *stop_now = true;
     return {};
   }
   CRUCIBLE_ASSIGN(const auto now, store.FindCampaign(row.name));
-  if (now && now->state == "paused") Drain("paused by a person; running missions end");
+  if (now && now->state == "paused")
+    Drain("paused by a person; running missions end", Cause::kPerson);
   if (now && now->state == "stopping") {
-    Drain("stopped by a person");
+    Drain("stopped by a person", Cause::kPerson);
     *stop_now = true;
   }
   if (row.deadline_ms && SystemClock().UnixMs() >= *row.deadline_ms)

@@ -90,7 +90,10 @@ struct Campaign::Impl {
   Result<> MeasureFirst();
   Result<> MeasureLast();
   Result<> FollowControl(bool* stop_now);
-  void Drain(const std::string& why);
+  enum class Cause { kBudget, kPerson };
+  // No new missions. A person's last word is the reason that is told, whatever budget came first.
+  void Drain(const std::string& why, Cause cause = Cause::kBudget);
+  bool StopAsked();  // a signal, or `campaign stop`; looks at the log once a second at most
   void TellAgentsToEnd(const std::string& why);
   Result<> StartMissions();
   Result<> ReapAgents();

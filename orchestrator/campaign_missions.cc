@@ -76,11 +76,8 @@ Result<bool> Campaign::Impl::StartOne() {
   CRUCIBLE_ASSIGN(const auto planned, ChoosePlan(input, &why_not));
   if (asking) return false;
   if (!planned) {
-    if (agents.empty() && !merge && merge_queue.empty()) {
-      draining = true;
-      why_draining = why_not.empty() ? "the planner has nothing left to do" : why_not;
-      Event("", "campaign", "no new missions: " + why_draining);
-    }
+    if (agents.empty() && !merge && merge_queue.empty())
+      Drain(why_not.empty() ? "the planner has nothing left to do" : why_not);
     return false;
   }
   return StartPlanned(*planned);
