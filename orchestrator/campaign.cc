@@ -188,7 +188,9 @@ Result<> Campaign::Impl::FollowControl(bool* stop_now) {
   const auto begun = std::count_if(missions.begin(), missions.end(), [](const MissionRow& mission) {
     return mission.state != "planned";
   });
-  if (file.missions > 0 && begun >= file.missions) Drain("all its missions were started");
+  // One that a person added is begun beyond that number.
+  const bool added_waits = begun < std::ssize(missions);
+  if (file.missions > 0 && begun >= file.missions && !added_waits) Drain(kAllStarted);
   if (const std::int64_t ms = SystemClock().UnixMs(); ms - last_spend_ms >= kSpendEveryMs) {
     last_spend_ms = ms;
     CRUCIBLE_ASSIGN(spent, SpendOf(&store, workspace, row.name));

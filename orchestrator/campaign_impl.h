@@ -23,6 +23,8 @@ namespace crucible {
 // Between the end of an agent's time and its kill: it still has to write its result.
 inline constexpr std::int64_t kAgentGraceMs = 20'000;
 
+inline constexpr char kAllStarted[] = "all its missions were started";
+
 struct RunningAgent {
   std::string mission;
   Subprocess process;
@@ -105,7 +107,8 @@ struct Campaign::Impl {
   BaselineContext Baseline() { return {&workspace, &target, &repository, run_nonce}; }
 
   // campaign_missions.cc: one mission's beginning and end.
-  Result<bool> StartOne();  // false: nothing to start now
+  Result<bool> StartOne();                             // false: nothing to start now
+  Result<bool> StartAdded(const PlannerInput& input);  // when all it may choose were begun
   Result<bool> StartPlanned(const PlannedMission& planned);
   Result<> Launch(MissionRow row, const std::string& why, const std::vector<std::string>& retry);
   Result<> EndAgent(RunningAgent* agent);

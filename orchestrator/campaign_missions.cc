@@ -72,6 +72,11 @@ Result<bool> Campaign::Impl::StartOne() {
   CRUCIBLE_ASSIGN(input.now, KnownConditions(&store, target.name));
   CRUCIBLE_ASSIGN(const std::string tip, repository.MainTip());
   CRUCIBLE_ASSIGN(input.files_of_case, KnobFilesOfCases(Baseline(), tip));
+  const auto begun = std::count_if(
+      input.missions.begin(), input.missions.end(), [this](const MissionRow& mission) {
+        return mission.campaign == row.name && mission.state != "planned";
+      });
+  if (file.missions > 0 && begun >= file.missions) return StartAdded(input);
   std::string why_not;
   CRUCIBLE_ASSIGN(const auto planned, ChoosePlan(input, &why_not));
   if (asking) return false;
@@ -81,6 +86,16 @@ Result<bool> Campaign::Impl::StartOne() {
     return false;
   }
   return StartPlanned(*planned);
+}
+
+Result<bool> Campaign::Impl::StartAdded(const PlannerInput& input) {
+  std::string why_not;
+  const auto plan = PlanNext(input, "kernel", &why_not);
+  if (plan && !plan->added_mission.empty()) return StartPlanned({*plan, {}, {}});
+  // It waits for its cases, or cannot be begun at all.
+  if (agents.empty() && !merge && merge_queue.empty())
+    Drain(why_not.empty() ? std::string(kAllStarted) : why_not);
+  return false;
 }
 
 Result<bool> Campaign::Impl::StartPlanned(const PlannedMission& planned) {

@@ -275,6 +275,9 @@ int Note(const std::string& name, const std::string& text, const std::vector<std
   if (!store) return Report(store.error(), err);
   const auto chosen = OnlyCampaign(&*store, name);
   if (!chosen) return Report(chosen.error(), err);
+  if (text.find_first_not_of(" \t\n") == std::string::npos)
+    return Report(Error{ErrorKind::kUsage, "note: the remark is empty; write what is to be known"},
+                  err);
   const auto row = store->FindCampaign(*chosen);
   if (!row) return Report(row.error(), err);
   if (!*row) return Report(NoSuchCampaign("note on", *chosen), err);

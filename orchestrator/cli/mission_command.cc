@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <ostream>
 
 #include "base/clock.h"
@@ -106,7 +107,6 @@ Result<> SomebodyTakes(const CampaignFile& campaign, const std::string& flavour)
 
 int Add(Store* store, const Workspace& workspace, MissionRow row, bool as_json, std::ostream& out,
         std::ostream& err) {
-  const auto campaigns = store->Campaigns();
   row.goal = ValidUtf8(row.goal);
   if (row.goal.find_first_not_of(" \t\n") == std::string::npos)
     return Report(Error{ErrorKind::kUsage, "add mission: --goal is empty; say what to do"}, err);
@@ -116,6 +116,7 @@ int Add(Store* store, const Workspace& workspace, MissionRow row, bool as_json, 
                                                          "name each case once",
                                                          *name)},
                     err);
+  const auto campaigns = store->Campaigns();
   if (!campaigns) return Report(campaigns.error(), err);
   if (row.campaign.empty() && !campaigns->empty()) row.campaign = campaigns->front().name;
   bool runs = false;
