@@ -277,6 +277,8 @@ void Subprocess::Signal(int signal_number) {
 
 namespace {
 
+constexpr std::int64_t kStopPollMs = 200;
+
 // One output stream being collected.
 struct Collector {
   UniqueFd fd;
@@ -307,7 +309,8 @@ bool WriteSome(UniqueFd* fd, std::string_view* input) {
 }  // namespace
 
 Result<Captured> RunCaptured(SubprocessSpec spec, std::optional<std::chrono::milliseconds> timeout,
-                             std::string_view input, std::size_t max_bytes) {
+                             std::string_view input, std::size_t max_bytes,
+                             const std::function<bool()>& stop) {
   spec.out = spec.err = Stdio::kPipe;
   if (!input.empty()) spec.in = Stdio::kPipe;
   CRUCIBLE_ASSIGN(Subprocess child, Subprocess::Start(spec));
@@ -319,7 +322,7 @@ Result<Captured> RunCaptured(SubprocessSpec spec, std::optional<std::chrono::mil
   void (*previous)(int) = ::signal(SIGPIPE, SIG_IGN);
   // Until both streams end. After the process itself has ended, stragglers that inherited the
   // streams get 200 ms to finish their output.
-  std::int64_t drain_until = 0;
+  std::int64_t drain_until = 0, kill_at = 0;
   while (streams[0].fd.valid() || streams[1].fd.valid()) {
     pollfd items[4] = {{streams[0].fd.get(), POLLIN, 0},
                        {streams[1].fd.get(), POLLIN, 0},
@@ -338,6 +341,16 @@ Result<Captured> RunCaptured(SubprocessSpec spec, std::optional<std::chrono::mil
         drain_until = now + 200'000'000;
         continue;
       }
+    }
+    if (stop && drain_until == 0) {
+      if (kill_at == 0 && stop()) {
+        result.stopped = true;
+        child.Signal(SIGTERM);
+        kill_at = now + std::chrono::nanoseconds(kStopGrace).count();
+      } else if (kill_at != 0 && now >= kill_at) {
+        child.Signal(SIGKILL);
+      }
+      wait_ms = wait_ms < 0 ? kStopPollMs : std::min(wait_ms, kStopPollMs);
     }
     if (::poll(items, 4, static_cast<int>(wait_ms)) < 0 && errno != EINTR) break;
     for (int i = 0; i < 2; ++i)

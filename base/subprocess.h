@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -94,14 +95,19 @@ struct Captured {
   ExitStatus status;
   std::string out, err;
   bool timed_out = false;  // the group was killed at the limit
+  bool stopped = false;    // `stop` asked for it
   bool truncated = false;  // more than `max_bytes` came on one stream; the rest was dropped
 };
 
 // Runs to the end and collects both streams (they override spec.out / spec.err). `input` is written
-// to stdin. A process still running at `timeout` is killed with its group.
+// to stdin. A process still running at `timeout` is killed with its group. `stop` is asked five
+// times a second: when it says true the group gets SIGTERM, and SIGKILL when that does not end it
+// within kStopGrace.
+inline constexpr std::chrono::seconds kStopGrace{10};
 Result<Captured> RunCaptured(SubprocessSpec spec,
                              std::optional<std::chrono::milliseconds> timeout = std::nullopt,
-                             std::string_view input = {}, std::size_t max_bytes = 16u << 20);
+                             std::string_view input = {}, std::size_t max_bytes = 16u << 20,
+                             const std::function<bool()>& stop = nullptr);
 
 // The absolute path of a program, as execvp would find it.
 Result<std::filesystem::path> FindExecutable(const std::string& name);

@@ -168,6 +168,7 @@ Result<> MeasureMain(const BaselineContext& context, Store* store, const std::st
   request.report = context.workspace->home / "measurements" / (key + ".json");
   request.log = context.workspace->home / "measurements" / (key + ".log");
   request.environment = context.workspace->Environment("", context.run_nonce);
+  request.stop = context.stop;
   CRUCIBLE_ASSIGN(const JudgeReport report, RunJudge(*context.workspace, request));
   if (!report.pass)
     return Fail(

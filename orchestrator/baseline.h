@@ -4,6 +4,8 @@
 // from stored times. Checkouts and builds are made on demand and removed with the campaign.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <set>
 #include <string>
 
@@ -20,6 +22,7 @@ struct BaselineContext {
   const Target* target = nullptr;
   Repository* repository = nullptr;
   std::string run_nonce;
+  std::function<bool()> stop = nullptr;  // see JudgeRequest
 };
 
 // The arm of a commit: checkouts/COMMIT, built in builds/SOURCE_HASH. One process makes one at a

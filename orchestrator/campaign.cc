@@ -25,8 +25,6 @@ constexpr int kRunnersEndMs = 5'000;
 volatile sig_atomic_t g_interrupts = 0;
 void OnInterrupt(int) { g_interrupts = g_interrupts + 1; }
 
-std::string RunNonceName(const std::string& campaign) { return "run:" + campaign; }
-
 // The gpu_run processes of a run complete their rows on SIGTERM; on SIGKILL nobody knows when their
 // jobs ended.
 void EndRunners(const std::string& run_nonce) {
@@ -43,6 +41,8 @@ void EndRunners(const std::string& run_nonce) {
     while (IsAlive(runner) && SystemClock().MonotonicNs() < deadline_ns)
       SystemClock().SleepFor(std::chrono::milliseconds(20));
 }
+
+std::string RunNonceName(const std::string& campaign) { return "run:" + campaign; }
 
 }  // namespace
 
@@ -83,8 +83,9 @@ Result<CampaignSummary> Campaign::Impl::Loop() {
   }
   Event("", "campaign",
         fmt::format("campaign {} on {} runs, {} agents", row.name, target.name, file.agents));
-  CRUCIBLE_TRY(ProveFirst());
-  CRUCIBLE_TRY(MeasureFirst());
+  auto ready = ProveFirst();
+  if (ready) ready = MeasureFirst();
+  if (!ready && !StopAsked()) return tl::unexpected(ready.error());
   for (;;) {
     bool stop_now = false;
     CRUCIBLE_TRY(FollowControl(&stop_now));
@@ -107,6 +108,7 @@ Result<CampaignSummary> Campaign::Impl::Loop() {
   summary.why = why_draining;
   for (const MissionRow& mission : missions) {
     ++summary.missions;
+    summary.crashed += mission.outcome == "crashed";
     summary.landed += mission.merge_outcome == "landed";
     summary.experiments += ExperimentsOf(mission.id);
   }
@@ -127,7 +129,6 @@ Result<> Campaign::Impl::ProveFirst() {
   return ProveHarness(Baseline(), &store, tip,
                       [this](const std::string& text) { Event("", "campaign", text); });
 }
-    summary.crashed += mission.outcome == "crashed";
 
 // The first point of every bar, before anything changes.
 Result<> Campaign::Impl::MeasureFirst() {
@@ -167,6 +168,16 @@ void Campaign::Impl::TellAgentsToEnd(const std::string& why) {
     Event(mission, "mission", fmt::format("{} is told to end: {}", mission, why));
     agent.process.Signal(SIGTERM);
   }
+}
+
+bool Campaign::Impl::StopAsked() {
+  if (g_interrupts > 0) return true;
+  const std::int64_t now_ms = SystemClock().UnixMs();
+  if (stop_asked || now_ms - last_stop_look_ms < kStopLookEveryMs) return stop_asked;
+  last_stop_look_ms = now_ms;
+  const auto now = store.FindCampaign(row.name);
+  stop_asked = now && *now && (*now)->state == "stopping";
+  return stop_asked;
 }
 
 Result<> Campaign::Impl::FollowControl(bool* stop_now) {
@@ -282,6 +293,10 @@ Result<> Campaign::Impl::Merge() {
 }
 
 Result<> Campaign::Impl::End(const std::string& state, const std::string& why) {
+  // Nobody begins another job; those that run are ended by their own runner, which says so.
+  for (auto& [mission, agent] : agents) agent.process.Signal(SIGSTOP);
+  if (merge) merge->process.Signal(SIGSTOP);
+  if (!agents.empty() || merge) EndRunners(run_nonce);
   for (auto& [mission, agent] : agents) {
     agent.stopped_with_campaign = agent.process.running();
     agent.process.Signal(SIGKILL);
@@ -298,10 +313,6 @@ Result<> Campaign::Impl::End(const std::string& state, const std::string& why) {
   CRUCIBLE_TRY(Recover());  // what was cut off ends as after a kill: same code, same guarantees
   CRUCIBLE_TRY(SweepLeftovers());
   row.state = state;
-  // Nobody begins another job; those that run are ended by their own runner, which says so.
-  for (auto& [mission, agent] : agents) agent.process.Signal(SIGSTOP);
-  if (merge) merge->process.Signal(SIGSTOP);
-  if (!agents.empty() || merge) EndRunners(run_nonce);
   row.owner.clear();
   row.ended_ms = SystemClock().UnixMs();
   row.phase = state;

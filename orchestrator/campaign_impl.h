@@ -76,6 +76,8 @@ struct Campaign::Impl {
   int failed_at_once = 0;  // missions in a row
   bool draining = false;   // no new missions
   std::string why_draining;
+  bool stop_asked = false;
+  std::int64_t last_stop_look_ms = 0;
   std::int64_t last_event = 0;
   std::int64_t last_status_ms = 0;
   std::int64_t last_spend_ms = 0;
@@ -104,7 +106,9 @@ struct Campaign::Impl {
   void ShowEvents();
   void ShowStatus();
   void Event(const std::string& mission, const std::string& kind, const std::string& text);
-  BaselineContext Baseline() { return {&workspace, &target, &repository, run_nonce}; }
+  BaselineContext Baseline() {
+    return {&workspace, &target, &repository, run_nonce, [this] { return StopAsked(); }};
+  }
 
   // campaign_missions.cc: one mission's beginning and end.
   Result<bool> StartOne();                             // false: nothing to start now

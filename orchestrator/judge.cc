@@ -14,6 +14,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::size_t kMostAnswerBytes = 16u << 20;
+
 std::string TextOf(const json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
@@ -161,8 +163,12 @@ Result<JudgeReport> RunJudge(const Workspace& workspace, const JudgeRequest& req
   if (request.checked_already) words.push_back("--no-quick-check");
 
   SubprocessSpec spec{.argv = words, .environment = request.environment};
-  CRUCIBLE_ASSIGN(const Captured run, RunCaptured(std::move(spec)));
+  CRUCIBLE_ASSIGN(const Captured run,
+                  RunCaptured(std::move(spec), std::nullopt, {}, kMostAnswerBytes, request.stop));
   if (!request.log.empty()) CRUCIBLE_TRY(AppendLine(request.log, run.err));
+  if (run.stopped)
+    return Fail(ErrorKind::kInterrupted, "judge", request.op, "it was stopped before its verdict",
+                "run the command again");
   const int code = run.status.ShellCode();
   if (code == 124)
     return Fail(ErrorKind::kTimeout, "judge", request.op, "the job ran past its limit",

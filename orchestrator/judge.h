@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -32,6 +33,7 @@ struct JudgeRequest {
   std::filesystem::path report;     // where the JSON answer is kept
   std::filesystem::path log;        // the judge's progress is appended here
   std::map<std::string, std::string> environment;
+  std::function<bool()> stop;  // asked while the job runs; true ends it: kInterrupted
 };
 
 struct PeerTime {

@@ -66,6 +66,7 @@ Result<HarnessProof> RunSuite(const BaselineContext& context, const Arm& arm) {
   request.report = ReportFile(context);
   request.log = std::filesystem::path(request.report).replace_extension(".log");
   request.environment = context.workspace->Environment("", context.run_nonce);
+  request.stop = context.stop;
   CRUCIBLE_ASSIGN(const JudgeReport report, RunJudge(*context.workspace, request));
   CRUCIBLE_ASSIGN(const std::string text, ReadFile(request.report));
   const json answer = json::parse(text, nullptr, false);

@@ -4,8 +4,12 @@
 // (outside the lock unless the target asks otherwise) and prints the answer as a table.
 #include <fmt/format.h>
 #include <fmt/ostream.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <csignal>
 #include <filesystem>
 #include <ostream>
 #include <utility>
@@ -25,6 +29,11 @@ namespace {
 
 constexpr int kJudgeWithoutVerdict = 3;
 
+constexpr int kAnswerPollMs = 200;
+
+volatile sig_atomic_t g_interrupted = 0;
+void OnInterrupt(int) { g_interrupted = 1; }
+
 // Runs the judge with its progress on this terminal and prints its answer.
 Result<int> Judge(const Place& place, std::vector<std::string> words, bool as_json,
                   std::ostream& out) {
@@ -37,13 +46,23 @@ Result<int> Judge(const Place& place, std::vector<std::string> words, bool as_js
   UniqueFd answer = child.TakeStdout();
   std::string text;
   char buffer[1 << 16];
+  bool told = false;
   for (;;) {
+    if (g_interrupted != 0 && !told) {
+      told = true;
+      child.Signal(SIGTERM);
+    }
+    pollfd item{answer.get(), POLLIN, 0};
+    if (::poll(&item, 1, kAnswerPollMs) <= 0) continue;
     const ssize_t count = ::read(answer.get(), buffer, sizeof buffer);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) break;
     text.append(buffer, static_cast<std::size_t>(count));
   }
   CRUCIBLE_ASSIGN(const ExitStatus status, child.Wait());
+  if (told)
+    return Fail(ErrorKind::kInterrupted, "judge", words.front(), "interrupted before its verdict",
+                "run the command again");
   if (text.empty())
     return Fail(ErrorKind::kUnavailable, "judge", words.front(),
                 fmt::format("it ended with {} and no answer", status.Describe()),
@@ -62,6 +81,8 @@ Result<int> Judge(const Place& place, std::vector<std::string> words, bool as_js
 class ArmFiles {
  public:
   static Result<ArmFiles> Make() {
+    // From here on an interrupt ends the job, and this call takes its files along.
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, OnInterrupt);
     ArmFiles files;
     CRUCIBLE_ASSIGN(files.folder_, MakeTemporaryDirectory("crucible-arms"));
     return files;
@@ -144,6 +165,7 @@ int CheckCommand(const Words& words, std::ostream& out, std::ostream& err) {
   app.add_option("WHAT", options.candidate,
                  "Folder, revision or built library (.so); default: this folder");
   app.add_option("--target", options.target, kTargetHelp);
+  AddBranchOption(&app, &options.branch);
   app.add_flag("--quick", options.quick, "The short list that runs before each measurement");
   app.add_flag("--json", options.as_json, "Print the judge's answer as JSON");
   int code = 0;
@@ -163,12 +185,11 @@ int CompareCommand(const Words& words, std::ostream& out, std::ostream& err) {
       ->check(CLI::IsMember({"claim", "screen", "confirm"}))
       ->capture_default_str();
   app.add_option("--target", options.target, kTargetHelp);
+  AddBranchOption(&app, &options.branch);
   app.add_flag("--json", options.as_json, "Print the judge's answer as JSON");
   int code = 0;
-  AddBranchOption(&app, &options.branch);
   if (!ParseWords(&app, words, out, err, &code)) return code;
   return Finish(RunCompare(options, out), err);
 }
 
 }  // namespace crucible
-  AddBranchOption(&app, &options.branch);

@@ -132,6 +132,23 @@ TEST(Subprocess, ChildDiesWithItsParent) {
   ::close(ends[1]);
 }
 
+TEST(RunCaptured, EndsSoftlyWhenItIsToldTo) {
+  int asked = 0;
+  const auto run = RunCaptured(
+      {.argv = {"sh", "-c",
+                "trap 'echo ended; exit 7' TERM; echo up; while :; do sleep 0.05; done"}},
+      std::chrono::minutes(1), {}, 1 << 20, [&] { return ++asked > 3; });
+  ASSERT_TRUE(run) << run.error().text;
+  EXPECT_TRUE(run->stopped);
+  EXPECT_FALSE(run->timed_out);
+  EXPECT_EQ(run->status.code, 7);
+  EXPECT_EQ(run->out, "up\nended\n");
+  const auto calm =
+      RunCaptured({.argv = {"true"}}, std::nullopt, {}, 1 << 20, [] { return false; });
+  ASSERT_TRUE(calm);
+  EXPECT_FALSE(calm->stopped);
+}
+
 TEST(ProcessIdentity, APidAloneProvesNothing) {
   ProcessIdentity own = OwnIdentity();
   EXPECT_TRUE(IsAlive(own));
