@@ -70,16 +70,26 @@ int RunToEnd(Result<Campaign> campaign, bool as_json, std::ostream& out, std::os
                 err);
 }
 
-bool Runs(const Workspace& workspace, const std::string& name) {
+// The process that has the campaign; pid 0 when there is none.
+ProcessIdentity OwnerOf(const Workspace& workspace, const std::string& name) {
   auto store = Store::OpenReadOnly(workspace.LogFile());
-  if (!store) return false;
+  if (!store) return {};
   const auto row = store->FindCampaign(name);
-  return row && *row && IsAlive(ProcessIdentityFromText((*row)->owner));
+  if (!row || !*row) return {};
+  const ProcessIdentity owner = ProcessIdentityFromText((*row)->owner);
+  return IsAlive(owner) ? owner : ProcessIdentity{};
 }
 
 // The same command in a process of its own that survives the terminal.
-int Detach(Words words, const Workspace& workspace, const std::string& name, std::ostream& out,
-           std::ostream& err) {
+int Detach(const Words& words, const Workspace& workspace, const std::string& name,
+           std::ostream& out, std::ostream& err) {
+  // Refused here: a second process would tell it in the log of the one that runs.
+  if (const ProcessIdentity owner = OwnerOf(workspace, name); owner.pid != 0)
+    return Report(Error{ErrorKind::kConflict,
+                        fmt::format("{} {}: it is running in process {}; see `crucible campaign "
+                                    "status {}`, or stop it first",
+                                    words.front(), name, owner.pid, name)},
+                  err);
   SubprocessSpec spec;
   spec.argv = {"setsid", (workspace.programs / "crucible").string(), "campaign"};
   spec.argv.insert(spec.argv.end(), words.begin(), words.end());
@@ -94,14 +104,14 @@ int Detach(Words words, const Workspace& workspace, const std::string& name, std
   if (!child) return Report(child.error(), err);
   // Until the log says that it runs, so that a mistake in the files is told here.
   auto ended = child->Wait(std::chrono::milliseconds(100));
-  for (int i = 0; !ended && i < kDetachTries && !Runs(workspace, name); ++i)
+  for (int i = 0; !ended && i < kDetachTries && OwnerOf(workspace, name).pid != child->pid(); ++i)
     ended = child->Wait(std::chrono::milliseconds(100));
   if (ended && !ended->ok()) {
     const std::string said = ReadFile(spec.log_path).value_or("");
     const std::size_t error = said.rfind("crucible: ");
     err << (error != std::string::npos
                 ? said.substr(error)
-                : fmt::format("crucible: launch {}: it ended with {}; see {}\n", name,
+                : fmt::format("crucible: {} {}: it ended with {}; see {}\n", words.front(), name,
                               ended->Describe(), spec.log_path.string()));
     // A launch that was refused leaves nothing, as in the foreground.
     if (!was_there && !std::filesystem::exists(workspace.LogFile(), ignored))
@@ -310,6 +320,7 @@ int CampaignCommand(const Words& words, std::ostream& out, std::ostream& err) {
   std::vector<std::string> cases;
   bool detach = false, as_json = false;
   CLI::App* launch = app.add_subcommand("launch", "Start the campaign of a file and follow it");
+  resume->add_flag("--detach", detach, "Run in the background; progress goes to a log file");
   launch->add_option("FILE", file, "Campaign file (TOML)")->required();
   launch->add_flag("--detach", detach, "Run in the background; progress goes to a log file");
   CLI::App* resume = app.add_subcommand(
