@@ -222,7 +222,9 @@ int Status(const std::string& name, bool as_json, std::ostream& out, std::ostrea
                                ? "after " + FormatDuration(*(*row)->ended_ms - since)
                                : fmt::format("begun {} ago", FormatDuration(now - since));
   fmt::print(out, "campaign {} on {}: {}, {}\n", *chosen, (*row)->target, state, when);
-  if (!(*row)->message.empty()) fmt::print(out, "  {}\n", (*row)->message);
+  const bool killed = !alive && ((*row)->state == "running" || (*row)->state == "stopping");
+  if (!(*row)->message.empty())
+    fmt::print(out, "  {}{}\n", killed ? "last told: " : "", (*row)->message);
   if (!spent->empty()) fmt::print(out, "  spent so far: {}\n", ToText(*spent));
   std::vector<std::vector<std::string>> table = {
       {"mission", "flavour", "cases", "state", "came of it", "entries", "spent", "goal"}};
