@@ -26,6 +26,9 @@ struct CampaignSummary {
   std::string why;  // it ended
 };
 
+// "ACTION campaign NAME: the log has no such campaign; …"
+Error NoSuchCampaign(const std::string& action, const std::string& name);
+
 // A line of progress for a person; called often, never from two threads.
 using Progress = std::function<void(const std::string& line)>;
 

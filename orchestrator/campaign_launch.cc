@@ -100,13 +100,13 @@ Result<FileLock> TakeCampaign(const std::string& action, const std::string& name
   return std::move(*lock);
 }
 
-Error NoSuchCampaign(const std::string& name) {
-  return Fail(ErrorKind::kNotFound, "resume", name, "the log has no such campaign",
-              "`crucible campaign status` lists them")
-      .value();
-}
-
 }  // namespace
+
+Error NoSuchCampaign(const std::string& action, const std::string& name) {
+  return {ErrorKind::kNotFound, fmt::format("{} campaign {}: the log has no such campaign; "
+                                            "`crucible campaign status` shows the newest",
+                                            action, name)};
+}
 
 Result<Campaign> Campaign::Launch(const CampaignFile& file, const std::filesystem::path& repository,
                                   const Workspace& workspace, Progress progress) {
@@ -148,6 +148,9 @@ Result<Campaign> Campaign::Launch(const CampaignFile& file, const std::filesyste
   } else {
     (void)store.RemoveCampaign(file.name);
     (void)RemoveTree(workspace.Campaign(file.name));
+    // Let go with what had begun; nobody else's when it can be had at once.
+    if (auto lock = FileLock::TryTake(workspace.CampaignLock(file.name)); lock && *lock)
+      FileLock::Remove(std::move(**lock), workspace.CampaignLock(file.name));
   }
   return campaign;
 }
@@ -157,7 +160,7 @@ Result<Campaign> Campaign::Resume(const std::string& name, const std::filesystem
   // Neither a log nor a lock is made by looking for one.
   CRUCIBLE_ASSIGN(Store store, Store::OpenReadOnly(workspace.LogFile()));
   CRUCIBLE_ASSIGN(const auto row, store.FindCampaign(name));
-  if (!row) return tl::unexpected(NoSuchCampaign(name));
+  if (!row) return tl::unexpected(NoSuchCampaign("resume", name));
   CRUCIBLE_ASSIGN(FileLock owned, TakeCampaign("resume", name, workspace));
   return Impl::Open(name, repository, workspace, std::move(progress), std::move(owned));
 }
@@ -168,7 +171,7 @@ Result<Campaign> Campaign::Impl::Open(const std::string& name,
                                       FileLock owned) {
   CRUCIBLE_ASSIGN(Store store, Store::Open(workspace.LogFile()));
   CRUCIBLE_ASSIGN(const auto row, store.FindCampaign(name));
-  if (!row) return tl::unexpected(NoSuchCampaign(name));
+  if (!row) return tl::unexpected(NoSuchCampaign("resume", name));
   if (const ProcessIdentity owner = ProcessIdentityFromText(row->owner); IsAlive(owner))
     return Fail(ErrorKind::kConflict, "resume", name,
                 fmt::format("it is running in process {}", owner.pid),

@@ -148,8 +148,12 @@ void Campaign::Impl::Abandon(const Error& error) {
   (void)Recover();
   const bool begun = Begun(&store, row.name, id);
   (void)SweepLeftovers();
-  if (fresh && !begun && store.RemoveCampaign(row.name) && RemoveTree(workspace.Campaign(row.name)))
-    return;  // as if it had not been launched, so that the same command works
+  if (fresh && !begun && store.RemoveCampaign(row.name) &&
+      RemoveTree(workspace.Campaign(row.name))) {
+    // As if it had not been launched, so that the same command works.
+    FileLock::Remove(std::move(owned), workspace.CampaignLock(row.name));
+    return;
+  }
   row.state = "interrupted";
   row.owner.clear();
   row.ended_ms = SystemClock().UnixMs();

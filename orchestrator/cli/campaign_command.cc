@@ -146,12 +146,6 @@ Result<std::string> OnlyCampaign(Store* store, const std::string& name) {
   return rows.front().name;
 }
 
-Error NoSuchCampaign(const std::string& action, const std::string& name) {
-  return {ErrorKind::kNotFound, fmt::format("{} campaign {}: the log has no such campaign; "
-                                            "`crucible campaign status` shows the newest",
-                                            action, name)};
-}
-
 // For writing, but never made by it: a remark on nothing is a mistake.
 Result<Store> OpenKnownLog(const Workspace& workspace) {
   CRUCIBLE_TRY(Store::OpenReadOnly(workspace.LogFile()));
@@ -254,12 +248,6 @@ int Control(const std::string& name, const std::string& to, bool as_json, std::o
   const auto row = store->FindCampaign(*chosen);
   if (!row) return Report(row.error(), err);
   if (!*row) return Report(NoSuchCampaign(to == "paused" ? "pause" : "stop", *chosen), err);
-  auto moved = store->MoveCampaign(*chosen, "running", to);
-  if (moved && !*moved && to == "stopping") moved = store->MoveCampaign(*chosen, "paused", to);
-  if (!moved) return Report(moved.error(), err);
-  if (!*moved)
-    return Report(Error{ErrorKind::kConflict,
-                        fmt::format("{} {}: it is not running; `crucible "
   if ((*row)->state == to && HasOwner(**row)) {
     if (as_json)
       out << JsonText({{"name", *chosen}, {"state", to}}, 2) << "\n";
@@ -268,6 +256,12 @@ int Control(const std::string& name, const std::string& to, bool as_json, std::o
                  to == "paused" ? "pausing" : "stopping");
     return 0;
   }
+  auto moved = store->MoveCampaign(*chosen, "running", to);
+  if (moved && !*moved && to == "stopping") moved = store->MoveCampaign(*chosen, "paused", to);
+  if (!moved) return Report(moved.error(), err);
+  if (!*moved)
+    return Report(Error{ErrorKind::kConflict,
+                        fmt::format("{} {}: it is not running; `crucible "
                                     "campaign status {}` says what it is",
                                     to == "paused" ? "pause" : "stop", *chosen, *chosen)},
                   err);
@@ -281,15 +275,15 @@ int Control(const std::string& name, const std::string& to, bool as_json, std::o
 
 int Note(const std::string& name, const std::string& text, const std::vector<std::string>& cases,
          bool as_json, std::ostream& out, std::ostream& err) {
+  if (text.find_first_not_of(" \t\n") == std::string::npos)
+    return Report(Error{ErrorKind::kUsage, "note: the remark is empty; write what is to be known"},
+                  err);
   const auto workspace = FindWorkspace();
   if (!workspace) return Report(workspace.error(), err);
   auto store = OpenKnownLog(*workspace);
   if (!store) return Report(store.error(), err);
   const auto chosen = OnlyCampaign(&*store, name);
   if (!chosen) return Report(chosen.error(), err);
-  if (text.find_first_not_of(" \t\n") == std::string::npos)
-    return Report(Error{ErrorKind::kUsage, "note: the remark is empty; write what is to be known"},
-                  err);
   const auto row = store->FindCampaign(*chosen);
   if (!row) return Report(row.error(), err);
   if (!*row) return Report(NoSuchCampaign("note on", *chosen), err);
@@ -322,11 +316,11 @@ int CampaignCommand(const Words& words, std::ostream& out, std::ostream& err) {
   std::vector<std::string> cases;
   bool detach = false, as_json = false;
   CLI::App* launch = app.add_subcommand("launch", "Start the campaign of a file and follow it");
-  resume->add_flag("--detach", detach, "Run in the background; progress goes to a log file");
   launch->add_option("FILE", file, "Campaign file (TOML)")->required();
   launch->add_flag("--detach", detach, "Run in the background; progress goes to a log file");
   CLI::App* resume = app.add_subcommand(
       "resume", "Take up a paused, stopped, interrupted or killed campaign where the log says");
+  resume->add_flag("--detach", detach, "Run in the background; progress goes to a log file");
   CLI::App* status = app.add_subcommand("status", "Show a campaign and its missions");
   CLI::App* pause = app.add_subcommand("pause", "Let running missions end and begin no more");
   CLI::App* stop = app.add_subcommand("stop", "End now; what was kept stays in the log");

@@ -160,6 +160,7 @@ TEST_F(Mistakes, AMissingCompilerIsToldInItsToolsWords) {
   const std::string before = State();
   ExpectOneError(without_compiler(), 1, {"build", "c++", "see ", ".log"});
   EXPECT_EQ(State(), before);
+  EXPECT_FALSE(fs::exists(repository_ / ".crucible" / "campaign-short.lock"));
 
   // The same of a target that is built by CMake: CMake's own words are in the error.
   Replace(target, "[\"c++\", \"-O2\"",
