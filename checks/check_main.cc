@@ -7,6 +7,7 @@
 #include "base/command_line.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/output.h"
 #include "checks/judge/judge.h"
 #include "checks/report.h"
 
@@ -132,11 +133,11 @@ int Main(int argc, char** argv) {
   nlohmann::json json = judge::ToJson(*report);
   // The device job this ran as: evidence that leads to its clocks and log.
   if (const char* job = std::getenv("CRUCIBLE_JOB_ID")) json["job"] = job;
-  std::printf("%s\n", words.table ? RenderReport(json).c_str() : json.dump().c_str());
+  std::printf("%s\n", words.table ? RenderReport(json).c_str() : JsonText(json).c_str());
   return report->ExitCode();
 }
 
 }  // namespace
 }  // namespace crucible
 
-int main(int argc, char** argv) { return crucible::Main(argc, argv); }
+int main(int argc, char** argv) { return crucible::FinishOutput(crucible::Main(argc, argv)); }

@@ -5,7 +5,7 @@
 namespace crucible {
 namespace {
 
-constexpr char kHelp[] =
+constexpr char kRunHelp[] =
     R"(usage: gpu_run [OPTIONS] -- COMMAND [ARGUMENTS...]
        gpu_run status | history | cancel ID | logs ID [-f] | unpin      (each with --json)
        gpu_run broker --help
@@ -145,7 +145,7 @@ const char* PriorityName(Priority priority) {
   return "normal";
 }
 
-const char* RunHelp() { return kHelp; }
+const char* RunHelp() { return kRunHelp; }
 
 Result<RunOptions> ParseRunOptions(const std::vector<std::string>& words) {
   RunOptions options;

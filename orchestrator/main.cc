@@ -3,6 +3,7 @@
 #include <cstring>
 #include <iostream>
 
+#include "base/output.h"
 #include "gpu_runner/gpu_command.h"
 #include "orchestrator/cli/brief_command.h"
 #include "orchestrator/cli/command.h"
@@ -79,4 +80,4 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace crucible
 
-int main(int argc, char** argv) { return crucible::Main(argc, argv); }
+int main(int argc, char** argv) { return crucible::FinishOutput(crucible::Main(argc, argv)); }

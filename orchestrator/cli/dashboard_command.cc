@@ -4,8 +4,8 @@
 #include <csignal>
 #include <ostream>
 
-#include "base/files.h"
 #include "base/json.h"
+#include "base/output.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/dashboard_serve.h"
 #include "orchestrator/cli/log_command.h"
@@ -39,7 +39,7 @@ Result<> Write(const Options& options, std::ostream& out) {
   }
   const std::filesystem::path file = options.out.empty() ? log.parent_path() / "dashboard.html"
                                                          : std::filesystem::path(options.out);
-  CRUCIBLE_TRY(WriteFileAtomically(file, page));
+  CRUCIBLE_TRY(WriteOutput(file, page));
   if (options.as_json)
     out << nlohmann::json{{"file", file.string()}}.dump(2) << "\n";
   else

@@ -5,8 +5,8 @@
 
 #include <ostream>
 
-#include "base/files.h"
 #include "base/json.h"
+#include "base/output.h"
 #include "orchestrator/cli/log_command.h"
 #include "orchestrator/cli/log_options.h"
 #include "orchestrator/cli/log_text.h"
@@ -94,7 +94,7 @@ Result<int> ExportLog(const LogOptions& options, std::ostream& out) {
   if (options.file.empty() || options.file == "-")
     out << text;
   else
-    CRUCIBLE_TRY(WriteFileAtomically(options.file, text));
+    CRUCIBLE_TRY(WriteOutput(options.file, text));
   return 0;
 }
 

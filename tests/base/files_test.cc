@@ -1,13 +1,18 @@
 // Whole-file writes, hashes, paths and the text of times.
 #include "base/files.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/file_lock.h"
 #include "base/hash.h"
+#include "base/output.h"
 #include "base/paths.h"
 
 namespace crucible {
@@ -96,6 +101,47 @@ TEST(ClockText, SaysDurationsAsPeopleDo) {
   EXPECT_EQ(FormatDuration(184'000), "3 min 04 s");
   EXPECT_EQ(FormatDuration(3'720'000), "1 h 02 min");
   EXPECT_EQ(FormatUtc(0), "1970-01-01T00:00:00.000Z");
+}
+
+TEST_F(Files, ALockThatWasTakenAwayKeepsNobodyOut) {
+  const fs::path path = root_ / "lock";
+  auto first = FileLock::TryTake(path);
+  ASSERT_TRUE(first && *first);
+  EXPECT_FALSE(FileLock::TryTake(path)->has_value());
+  FileLock::Remove(std::move(**first), path);
+  EXPECT_FALSE(fs::exists(path));
+  const auto second = FileLock::TryTake(path);
+  ASSERT_TRUE(second && *second);
+  EXPECT_TRUE(fs::exists(path));
+  EXPECT_FALSE(FileLock::TryTake(path)->has_value());
+}
+
+TEST_F(Files, OutputGoesToWhatThePathNames) {
+  ASSERT_TRUE(WriteFileAtomically(root_ / "real", "old"));
+  fs::create_symlink("real", root_ / "link");
+  fs::create_symlink("new", root_ / "dangling");
+  ASSERT_TRUE(WriteOutput(root_ / "link", "one"));
+  EXPECT_TRUE(fs::is_symlink(root_ / "link"));
+  EXPECT_EQ(ReadFile(root_ / "real").value(), "one");
+  ASSERT_TRUE(WriteOutput(root_ / "dangling", "two"));
+  EXPECT_TRUE(fs::is_symlink(root_ / "dangling"));
+  EXPECT_EQ(ReadFile(root_ / "new").value(), "two");
+
+  const fs::path pipe = root_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const UniqueFd reader(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK));
+  ASSERT_TRUE(WriteOutput(pipe, "three"));
+  char text[8] = {};
+  EXPECT_EQ(::read(reader.get(), text, sizeof text), 5);
+  EXPECT_STREQ(text, "three");
+  EXPECT_TRUE(fs::is_fifo(pipe)) << "replaced by a file";
+
+  const auto folder = WriteOutput(root_, "x");
+  ASSERT_FALSE(folder);
+  EXPECT_EQ(folder.error().text, "write " + root_.string() + ": it is a folder; name a file in it");
+  const auto full = WriteOutput("/dev/full", "x");
+  ASSERT_FALSE(full);
+  EXPECT_NE(full.error().text.find("No space left"), std::string::npos) << full.error().text;
 }
 
 }  // namespace
