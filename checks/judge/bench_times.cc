@@ -35,8 +35,8 @@ void Summarise(std::vector<double> slots, double& median, double& low, double& h
   high = slots[slots.size() - 1 - trim];
 }
 
-// Which of several cases speaks for all: a crash or a rejection, then what is undecided, then what a
-// person must look at.
+// Which of several cases speaks for all: a crash or a rejection, then what is undecided, then what
+// a person must look at.
 int Weight(Verdict verdict) {
   if (verdict == Verdict::kAccepted) return 0;
   if (verdict == Verdict::kFlagged) return 1;
