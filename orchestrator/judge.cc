@@ -16,6 +16,13 @@ using nlohmann::json;
 
 constexpr std::size_t kMostAnswerBytes = 16u << 20;
 
+struct TemporaryFolder {
+  std::filesystem::path path;
+  ~TemporaryFolder() {
+    if (!path.empty()) (void)RemoveTree(path);
+  }
+};
+
 std::string TextOf(const json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
@@ -163,6 +170,11 @@ Result<JudgeReport> RunJudge(const Workspace& workspace, const JudgeRequest& req
   if (request.checked_already) words.push_back("--no-quick-check");
 
   SubprocessSpec spec{.argv = words, .environment = request.environment};
+  TemporaryFolder own;  // of a judge that may be ended before it has tidied up
+  if (request.stop) {
+    CRUCIBLE_ASSIGN(own.path, MakeTemporaryDirectory("crucible-judge"));
+    spec.environment["TMPDIR"] = own.path.string();
+  }
   CRUCIBLE_ASSIGN(const Captured run,
                   RunCaptured(std::move(spec), std::nullopt, {}, kMostAnswerBytes, request.stop));
   if (!request.log.empty()) CRUCIBLE_TRY(AppendLine(request.log, run.err));

@@ -34,14 +34,15 @@ constexpr int kAnswerPollMs = 200;
 volatile sig_atomic_t g_interrupted = 0;
 void OnInterrupt(int) { g_interrupted = 1; }
 
-// Runs the judge with its progress on this terminal and prints its answer.
-Result<int> Judge(const Place& place, std::vector<std::string> words, bool as_json,
-                  std::ostream& out) {
+// Runs the judge with its progress on this terminal and prints its answer. Its own files are in
+// `folder`, so that they go with it also when the judge is ended.
+Result<int> Judge(const Place& place, const std::string& folder, std::vector<std::string> words,
+                  bool as_json, std::ostream& out) {
   std::vector<std::string> argv = RunnerPrefix(place.workspace, place.target.device,
                                                place.target.limits.job_limit_ms, "normal");
   argv.push_back((place.workspace.programs / "crucible_check").string());
   argv.insert(argv.end(), words.begin(), words.end());
-  SubprocessSpec spec{.argv = argv, .out = Stdio::kPipe};
+  SubprocessSpec spec{.argv = argv, .environment = {{"TMPDIR", folder}}, .out = Stdio::kPipe};
   CRUCIBLE_ASSIGN(Subprocess child, Subprocess::Start(spec));
   UniqueFd answer = child.TakeStdout();
   std::string text;
@@ -91,6 +92,7 @@ class ArmFiles {
   ~ArmFiles() {
     if (!folder_.empty()) (void)RemoveTree(folder_);
   }
+  std::string folder() const { return folder_.string(); }
   Result<std::string> Write(const Arm& arm, const std::string& role) const {
     const std::filesystem::path file = folder_ / (role + ".arm.json");
     CRUCIBLE_TRY(WriteFileAtomically(file, JsonText(ToJson(arm), 2) + "\n"));
@@ -131,7 +133,7 @@ Result<int> RunCheck(const Options& options, std::ostream& out) {
   CRUCIBLE_ASSIGN(const Arm candidate, ArmOf(&place, options.candidate));
   CRUCIBLE_ASSIGN(const ArmFiles files, ArmFiles::Make());
   CRUCIBLE_ASSIGN(const std::string file, files.Write(candidate, "candidate"));
-  return Judge(place,
+  return Judge(place, files.folder(),
                {"check", "--target", place.target.file.string(), "--candidate", file, "--level",
                 options.quick ? "quick" : "full"},
                options.as_json, out);
@@ -147,7 +149,7 @@ Result<int> RunCompare(const Options& options, std::ostream& out) {
   CRUCIBLE_ASSIGN(const std::string second, files.Write(candidate, "candidate"));
   std::vector<std::string> names;
   for (const TargetCase& item : cases) names.push_back(item.name);
-  return Judge(place,
+  return Judge(place, files.folder(),
                {"compare", "--target", place.target.file.string(), "--baseline", first,
                 "--candidate", second, "--cases", Joined(names), "--rule", options.rule},
                options.as_json, out);

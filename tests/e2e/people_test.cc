@@ -142,6 +142,7 @@ TEST_F(PeopleTest, AStopIsTheReasonThatIsToldAndMayBeSaidTwice) {
   while (Status()["alive"] == true) SystemClock().SleepFor(std::chrono::milliseconds(50));
   EXPECT_NE(Crucible({"campaign", "status"}).out.find("killed (resume it)"), std::string::npos);
   EXPECT_EQ(Crucible({"campaign", "status"}).out.find("\n  agents:"), std::string::npos);
+  ASSERT_TRUE(Crucible({"mission", "add", "--case", "n500", "--goal", "And on"}).status.ok());
   const Captured last = Crucible({"campaign", "resume", "--detach"});
   EXPECT_TRUE(last.status.ok()) << last.err;
   EXPECT_TRUE(Crucible({"campaign", "stop"}).status.ok());
@@ -158,6 +159,7 @@ TEST_F(PeopleTest, AStopDoesNotWaitForAMeasurement) {
   ASSERT_TRUE(ended) << Said();
   EXPECT_NE(Said().find("(stopped by a person)"), std::string::npos) << Said();
   EXPECT_EQ(Status()["state"], "stopped");
+  EXPECT_TRUE(fs::is_empty(root_ / "tmp")) << fs::directory_iterator(root_ / "tmp")->path();
 
   Subprocess resumed = Begin({"campaign", "resume"});
   Await(&resumed, [&] { return JobRuns("crucible_check measure"); });
