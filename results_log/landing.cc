@@ -7,7 +7,7 @@ namespace crucible {
 std::vector<Point> PointsOfLanding(const Entry& entry, const std::string& commit,
                                    const std::set<std::string>& short_of_record) {
   std::vector<Point> points;
-  const std::string conditions = nlohmann::json(entry.conditions).dump();
+  const std::string conditions = JsonText(entry.conditions);
   for (const CaseResult& result : entry.cases) {
     // Only a comparison moves a bar: the other cases' times are in the entry, but alone, minutes
     // after the first ones, they would show the machine's drift as a gain.

@@ -265,7 +265,7 @@ Result<std::int64_t> Store::AddEntry(const Entry& given, bool* fresh) {
     row.Bind(entry.campaign).Bind(entry.mission).Bind(entry.author).Bind(entry.flavour);
     row.Bind(entry.mechanism).Bind(entry.hypothesis).Bind(entry.summary).Bind(entry.reason);
     row.Bind(entry.change.empty() ? std::string("{}") : entry.change);
-    row.Bind(json(entry.conditions).dump()).Bind(evidence.dump()).Bind(json(entry.margins).dump());
+    row.Bind(JsonText(entry.conditions)).Bind(JsonText(evidence)).Bind(JsonText(entry.margins));
     row.Bind(entry.landed).Bind(entry.conflated).Bind(entry.supersedes).Bind(entry.split_from);
     CRUCIBLE_TRY(row.Run());
     id = sqlite3_last_insert_rowid(impl_->database);

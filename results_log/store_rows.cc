@@ -133,7 +133,7 @@ Result<> Store::PutMission(const MissionRow& row) {
                                        "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                                        kMissionColumns)));
   write.Bind(row.id).Bind(row.campaign).Bind(row.target).Bind(row.flavour).Bind(row.goal);
-  write.Bind(json(row.cases).dump()).Bind(row.settings).Bind(row.state).Bind(row.outcome);
+  write.Bind(JsonText(row.cases)).Bind(row.settings).Bind(row.state).Bind(row.outcome);
   write.Bind(row.merge_outcome).Bind(row.owner).Bind(row.branch).Bind(row.worktree);
   write.Bind(row.base_commit).Bind(row.best_commit).Bind(row.merge_commit).Bind(row.report);
   write.Bind(row.spend).Bind(row.planned_ms).Bind(row.started_ms).Bind(row.ended_ms);
