@@ -87,6 +87,10 @@ Result<Words> Parse(const std::vector<std::string>& words) {
 }
 
 Result<> Dispatch(const std::vector<std::string>& words) {
+  if (words.size() == 2 && (words[1] == "--help" || words[1] == "-h")) {
+    std::fputs(kGpuHelp, stdout);
+    return {};
+  }
   CRUCIBLE_ASSIGN(const Words parsed, Parse(words));
   if (words[0] == "status") return PrintGpuStatus(parsed.json, std::cout);
   if (words[0] == "history") return PrintGpuHistory(parsed.count, parsed.json, std::cout);

@@ -14,6 +14,7 @@
 #include "base/printable.h"
 #include "base/process_identity.h"
 #include "base/subprocess.h"
+#include "checks/target.h"
 #include "missions/campaign_file.h"
 #include "orchestrator/campaign.h"
 #include "orchestrator/cli/command.h"
@@ -287,6 +288,11 @@ int Note(const std::string& name, const std::string& text, const std::vector<std
   const auto row = store->FindCampaign(*chosen);
   if (!row) return Report(row.error(), err);
   if (!*row) return Report(NoSuchCampaign("note on", *chosen), err);
+  // A remark on a case that there is not would be read by nobody.
+  const auto target = LoadTarget(workspace->Campaign(*chosen) / "target.toml");
+  if (!target && !cases.empty()) return Report(target.error(), err);
+  if (target)
+    if (const auto known = SelectCases(*target, cases); !known) return Report(known.error(), err);
   Entry entry;
   entry.key = "note." + RandomHex(8);
   entry.kind = EntryKind::kNote;

@@ -123,10 +123,14 @@ Result<int> QueryLog(const LogOptions& options, std::ostream& out, std::ostream&
 Result<int> ExportLog(const LogOptions& options, std::ostream& out, std::ostream&) {
   CRUCIBLE_ASSIGN(Store store, Reading(options));
   CRUCIBLE_ASSIGN(const std::string text, ExportLines(&store, {.events = options.events}));
-  if (options.file.empty() || options.file == "-")
-    out << text;
-  else
-    CRUCIBLE_TRY(WriteOutput(options.file, text));
+  if (options.file.empty() || options.file == "-") {
+    out << text;  // JSON in itself
+    return 0;
+  }
+  CRUCIBLE_TRY(WriteOutput(options.file, text));
+  if (options.as_json)
+    out << Dump({{"file", options.file}, {"lines", std::count(text.begin(), text.end(), '\n')}})
+        << "\n";
   return 0;
 }
 

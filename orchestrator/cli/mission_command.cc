@@ -17,6 +17,7 @@
 #include "orchestrator/agents/mission_folder.h"
 #include "orchestrator/agents/model_settings.h"
 #include "orchestrator/agents/tools/tool_context.h"
+#include "orchestrator/campaign.h"
 #include "orchestrator/cli/attach.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/table.h"
@@ -49,6 +50,11 @@ json AsJson(const Workspace& workspace, const MissionRow& row) {
 
 int List(Store* store, const Workspace& workspace, const std::string& campaign, bool as_json,
          std::ostream& out, std::ostream& err) {
+  if (!campaign.empty()) {
+    const auto known = store->FindCampaign(campaign);
+    if (!known) return Report(known.error(), err);
+    if (!*known) return Report(NoSuchCampaign("list missions of", campaign), err);
+  }
   const auto rows = store->Missions(campaign);
   if (!rows) return Report(rows.error(), err);
   if (as_json) {

@@ -128,6 +128,8 @@ TEST_F(WrongWords, HelpIsAnAnswerAndNoMistake) {
     EXPECT_NE(run.out.find("--help"), std::string::npos) << run.out;
     EXPECT_EQ(run.err, "");
   }
+  EXPECT_EQ(Run({"crucible", "gpu", "status", "--help"}).status.code, 0);
+  EXPECT_EQ(Run({"gpu_run", "history", "--help"}).status.code, 0);
 }
 
 }  // namespace
