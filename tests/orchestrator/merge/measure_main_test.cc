@@ -14,7 +14,7 @@ class MeasureMainTest : public MergeFixture {
   void Measure(const std::string& commit, const std::string& key) {
     auto target = LoadTarget(WriteTarget("screen = \"20ms\"\n"));
     ASSERT_OK(target);
-    auto repository = Repository::Open(repo_);
+    auto repository = Repository::Open(repo_, "main");
     ASSERT_OK(repository);
     Store log = Log();
     ASSERT_OK(MeasureMain({&workspace_, &*target, &*repository, ""}, &log, commit, key, key,
