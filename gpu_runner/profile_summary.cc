@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <regex>
 #include <utility>
 
 namespace crucible {
@@ -35,6 +36,26 @@ std::optional<double> Number(std::string text) {
   const double value = std::strtod(text.c_str(), &end);
   if (text.empty() || end != text.c_str() + text.size()) return std::nullopt;
   return value;
+}
+
+// A kernel's name as both pages can be brought to say it. Of one kernel the details page says
+// "void unnamed>::f<16>(unnamed>::Arguments)" and the source page
+// "void a::b::<unnamed>::f<(int)16>(a::b::<unnamed>::Arguments)": "f<16>(Arguments)".
+std::string KernelName(std::string name) {
+  static const std::regex kNamespace("<?unnamed>::|\\(anonymous namespace\\)::|[A-Za-z_]\\w*::");
+  static const std::regex kCast("\\((unsigned )?(bool|char|short|int|long|long long)\\)(?=-?\\d)");
+  name = std::regex_replace(std::regex_replace(name, kNamespace, ""), kCast, "");
+  return name.starts_with("void ") ? name.substr(5) : name;
+}
+
+// Without its parameters, of which the two pages may spell a template's differently.
+std::string WithoutParameters(const std::string& name) {
+  int depth = 0;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    depth += (name[i] == '<') - (name[i] == '>');
+    if (name[i] == '(' && depth == 0) return name.substr(0, i);
+  }
+  return name;
 }
 
 // What the letter before a unit multiplies by: "us" and "Gbyte/s" by the names that ncu gives.
@@ -81,7 +102,7 @@ void TakeMetric(const std::string& section, const std::string& name, const std::
 }
 
 void TakeRow(const Columns& columns, const Row& row, Launch* launch) {
-  launch->figures.name = columns.Of(row, "Kernel Name");
+  launch->figures.name = KernelName(columns.Of(row, "Kernel Name"));
   launch->figures.grid = columns.Of(row, "Grid Size");
   launch->figures.block = columns.Of(row, "Block Size");
   if (columns.Of(row, "Rule Type") == "OPT") {
@@ -159,8 +180,10 @@ void TakeSource(const std::vector<Row>& rows, std::vector<KernelProfile>* kernel
     if (row[0] == "File Path" || row[0] == "File Name") {
       file = row[1].substr(row[1].rfind('/') + 1);
     } else if (row[0] == "Function Name" || row[0] == "Kernel Name") {
-      const auto same = [&](const KernelProfile& other) { return other.name == row[1]; };
-      const auto found = std::find_if(kernels->begin(), kernels->end(), same);
+      const std::string name = WithoutParameters(KernelName(row[1]));
+      const auto found = std::find_if(
+          kernels->begin(), kernels->end(),
+          [&](const KernelProfile& other) { return WithoutParameters(other.name) == name; });
       kernel = found == kernels->end() ? nullptr : &*found;
     } else if (row[0] == "Line No" || row[0] == "Address") {
       header = row;

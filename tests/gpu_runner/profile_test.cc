@@ -69,6 +69,25 @@ TEST(ProfileSummary, ReadsAReport) {
   EXPECT_TRUE(Has(RenderProfile(*kernels, 1), "and 1 more in the report")) << text;
 }
 
+// As ncu 2025.3 wrote them of one kernel, on its two pages.
+TEST(ProfileSummary, FindsAKernelsLinesHoweverItsNameIsSpelt) {
+  const auto kernels = ParseProfile(
+      "\"ID\",\"Kernel Name\",\"Metric Name\",\"Metric Unit\",\"Metric Value\"\n"
+      "\"0\",\"void unnamed>::apply_kernel<6, "
+      "float>(unnamed>::Arguments<T2>)\",\"Duration\",\"us\","
+      "\"60\"\n",
+      "\"File Path\",\"/src/kernels/apply.cu\"\n"
+      "\"Function Name\",\"void a::b::<unnamed>::apply_kernel<(int)6, float>"
+      "(a::b::<unnamed>::Arguments<float>)\"\n"
+      "\"Line No\",\"Source\",\"# Samples\",\"stall_long_sb\"\n"
+      "\"12\",\"x = y[i];\",\"40\",\"30\"\n");
+  ASSERT_TRUE(kernels) << kernels.error().text;
+  ASSERT_EQ(kernels->size(), 1u);
+  EXPECT_EQ((*kernels)[0].name, "apply_kernel<6, float>(Arguments<T2>)");
+  ASSERT_EQ((*kernels)[0].lines.size(), 1u);
+  EXPECT_EQ((*kernels)[0].lines[0].place, "apply.cu:12");
+}
+
 TEST(ProfileSummary, TakesWhatThereIs) {
   const std::string head =
       "\"ID\",\"Kernel Name\",\"Metric Name\",\"Metric Unit\",\"Metric Value\"\n";

@@ -152,7 +152,7 @@ TEST_F(JsonlTest, ABadLineIsNamedAndNothingIsWritten) {
   const std::string good = *ExportLines(&one);
   const auto lines = std::count(good.begin(), good.end(), '\n');
   for (const auto& [line, why] :
-       {std::pair{"{\"type\":", "parse"},
+       {std::pair{"{\"type\":", "not JSON from its character 9 on"},
         {"{\"type\":\"poem\"}", "poem"},
         {"[]", "type"},
         {"{\"type\":\"entry\",\"key\":\"k\",\"kind\":\"draw\",\"time_ms\":1}", "draw"},

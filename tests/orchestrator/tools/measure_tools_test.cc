@@ -157,8 +157,8 @@ TEST_F(MeasureTools, AfterItsTimeOnTheDeviceNothingIsStarted) {
            "import sqlite3, sys\n"
            "log = sqlite3.connect(sys.argv[1])\n"
            "log.execute('CREATE TABLE jobs (id, device, argv, mission, outcome, queued_ms, '\n"
-           "            'started_ms, ended_ms)')\n"
-           "log.execute(\"INSERT INTO jobs VALUES (1, 'cpu', '[]', 'm1', 'ok', 0, 1, 6001)\")\n"
+           "            'started_ms, ended_ms, runner)')\n"
+           "log.execute(\"INSERT INTO jobs VALUES (1, 'cpu', '[]', 'm1', 'ok', 0, 1, 6001, '')\")\n"
            "log.commit()\n",
            order().workspace.LogFile().string()}});
   ASSERT_TRUE(run && run->status.ok()) << run->err;
