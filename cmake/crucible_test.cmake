@@ -1,5 +1,6 @@
 # crucible_test(NAME SOURCES a_test.cc... LIBS... LABELS unit|git|e2e|gpu|slurm|browser|stress
 #               [TIMEOUT seconds] [SERIAL] [THREADS])
+# ./dev test runs two programs at a time; SERIAL: alone, because it decides by times or fills the machine.
 # One test program a topic; CTest runs it whole, and its failing case's output is printed.
 # THREADS: it, or a program that it runs, has threads of its own, so the thread sanitizer judges it.
 # Configuring fails on a *_test.cc under tests/ that no target lists (see crucible_check_listed).

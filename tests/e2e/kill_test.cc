@@ -14,8 +14,8 @@ namespace {
 using nlohmann::json;
 
 constexpr int kKills = 20, kMostKills = 30;
-// The start's measurement and two experiments: with less there was nothing to lose.
-constexpr std::size_t kWorthLosing = 3;
+// The start's measurement and an experiment: with less there was nothing to lose.
+constexpr std::size_t kWorthLosing = 2;
 
 class KillTest : public CampaignFixture {
  protected:
