@@ -106,9 +106,15 @@ Decision Comparison::WithoutGain(const Evidence& evidence, const std::string& wh
     return End(Verdict::kNoDifference, evidence,
                fmt::format("a gain above {:.1f} % is excluded: {}{}", 100 * rule_.worth,
                            Interval(evidence), why.empty() ? "" : ", " + why));
-  return End(Verdict::kInconclusive, evidence,
-             fmt::format("neither shown nor excluded: {} over {} units{}; measure again",
-                         Interval(evidence), evidence.units.size(), why.empty() ? "" : ", " + why));
+  int least = rule_.looks.front().units;
+  for (const ClearGain& clear : rule_.clear) least = std::min(least, clear.units);
+  const bool too_few = std::ssize(evidence.units) < least;
+  return End(
+      Verdict::kInconclusive, evidence,
+      fmt::format("neither shown nor excluded: {} over {} units{}{}; measure again",
+                  Interval(evidence), evidence.units.size(),
+                  too_few ? fmt::format(" of the {} at least that a gain is shown by", least) : "",
+                  why.empty() ? "" : ", " + why));
 }
 
 std::optional<Decision> Comparison::AtLook(const Look& look, const Evidence& evidence, bool last) {

@@ -72,6 +72,15 @@ TEST(Claim, NoiseIsInconclusiveAndNotARejection) {
   EXPECT_THAT(decision.reason, HasSubstr("measure again"));
 }
 
+TEST(Confirm, AHugeGainOverTooFewUnitsIsToldWhatWasMissing) {
+  Comparison comparison(ConfirmRule(0.005));
+  const Decision decision = Feed(comparison, Spread(3, -1.9, 0.02));
+  EXPECT_EQ(decision.verdict, Verdict::kInconclusive);
+  EXPECT_NE(decision.reason.find("over 3 units of the 5 at least that a gain is shown by"),
+            std::string::npos)
+      << decision.reason;
+}
+
 TEST(Claim, ASlowerCandidateIsRejected) {
   Comparison comparison(ClaimRule(0.003));
   const Decision decision = Feed(comparison, Spread(41, 0.02, 0.005));
