@@ -301,7 +301,7 @@ TEST_F(BrokerTest, OnlyHarmlessVariablesCross) {
   Serve();
   SubprocessSpec call = Call({"--", "env"});
   call.environment.insert({{"OMP_NUM_THREADS", "3"},
-                           {"LD_AUDIT", "x.so"},
+                           {"LD_DEBUG_OUTPUT", "x"},
                            {"PATH_X", "1"},
                            {"CRUCIBLE_GPU_TOKEN", "cpu:11:1:1"},
                            {"CRUCIBLE_HOME", "/nowhere"}});
@@ -312,7 +312,8 @@ TEST_F(BrokerTest, OnlyHarmlessVariablesCross) {
   EXPECT_NE(text.find("\nOMP_NUM_THREADS=3\n"), std::string::npos) << text;
   EXPECT_NE(text.find("\nCRUCIBLE_HOME=" + environment_["CRUCIBLE_HOME"] + "\n"),
             std::string::npos);
-  for (const char* word : {"secret", "LD_AUDIT", "PATH_X", "CRUCIBLE_BROKER", "cpu:00:", "cpu:11:"})
+  for (const char* word :
+       {"secret", "LD_DEBUG_OUTPUT", "PATH_X", "CRUCIBLE_BROKER", "cpu:00:", "cpu:11:"})
     EXPECT_EQ(text.find(word), std::string::npos) << word << text;
 }
 
