@@ -15,6 +15,12 @@ namespace {
 // More than a ratchet's two runs can have; a table is made when it is first asked for.
 constexpr int kMostDifferences = 256;
 
+// std::lgamma leaves the sign in a variable that all threads share.
+double LogFactorial(int n) {
+  int sign = 0;
+  return ::lgamma_r(n + 1.0, &sign);
+}
+
 // Chances of each sum when every weight enters with probability one half.
 std::vector<double> SumDistribution(const std::vector<int>& weights) {
   const int total = std::accumulate(weights.begin(), weights.end(), 0);
@@ -110,8 +116,7 @@ double SignTestPValue(const std::vector<double>& differences) {
   const int rarer = std::min(positive, n - positive);
   double tail = 0;
   for (int k = 0; k <= rarer; ++k)
-    tail += std::exp(std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1) -
-                     n * std::log(2.0));
+    tail += std::exp(LogFactorial(n) - LogFactorial(k) - LogFactorial(n - k) - n * std::log(2.0));
   return std::min(1.0, 2 * tail);
 }
 
