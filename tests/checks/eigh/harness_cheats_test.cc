@@ -91,6 +91,11 @@ std::pair<std::string, std::string> FirstRefusal(HarnessClient* client, std::str
 
 TEST_P(HarnessCheats, IsRefusedForItsOwnReason) {
   const Cheat& cheat = GetParam();
+#if defined(__SANITIZE_THREAD__)
+  if (cheat.caught_by == std::string_view("slot") ||
+      cheat.name == std::string_view("returns_early"))
+    GTEST_SKIP() << "caught by times, and under the thread sanitizer they are not the library's";
+#endif
   HarnessClient client(HarnessClient::Fixture(cheat.name));
   const auto [where, why] = FirstRefusal(&client, cheat.caught_by);
   EXPECT_EQ(where, cheat.caught_by) << why;
