@@ -307,6 +307,7 @@ __device__ __forceinline__ void next_column(State& s, const Column& c, float (&y
     const float shift = fmaf(-0.5f * scaled_tau * scaled_tau, v_dot_p, quadratic_correction);
     const float pivot_w =
         __half2float(__float2half_rn(fmaf(scaled_tau, pivot_p, shift - pivot_correction)));
+    __syncwarp();  // every lane has read the panel's tiles that the warp now writes to
 #pragma unroll
     for (int k = kFirstRow; k < 2; k++) {
       const int r = row + 512 * k;
