@@ -23,6 +23,7 @@ enum class Route {
 // FP16 reductions keep the matrix on chip up to 512 (one block) and 1024 (two blocks); above that
 // the trailing matrix lives in L2 and 16 blocks share it.
 constexpr int kSmallMax = 32, kMiddleMax = 384;
+static_assert(kMiddleMax <= kReflectorsMax && kMiddleMax <= kSturmMax);
 constexpr int kOneBlockMax = 512, kTwoBlockMax = 1024, kChainMax = 2048;
 // eigh32 answers in 19 us but holds one matrix a multiprocessor; solve_small needs 35 us and holds
 // about 18.

@@ -10,8 +10,9 @@
 
 namespace crucible::eigh {
 
-constexpr int kRegistersMax = 192;  // reduce_registers.cu
-constexpr int kSturmMax = 512;      // sturm_vectors.cu, apply_reflectors.cu
+constexpr int kRegistersMax = 192;   // reduce_registers.cu
+constexpr int kSturmMax = 512;       // sturm_values.cu, sturm_vectors.cu
+constexpr int kReflectorsMax = 384;  // apply_reflectors.cu
 
 // As Tridiagonal of stages.h, the reflectors in FP32.
 struct TridiagonalF32 {
@@ -33,10 +34,11 @@ cudaError_t sturm_values(const Shape& shape, const float* d, const float* e, flo
                          double* shift, SturmScale* scale, cudaStream_t stream);
 
 // q <- H_0 H_1 ... H_{n-3} q in place, H_j = I - 2 v_j v_j^T / (v_j^T v_j), or I where tau[j] is 0.
+// |v_j| <= sqrt(2), n <= kReflectorsMax (kRegistersMax in FP32); v is overwritten.
 size_t apply_reflectors_bytes(const Shape& shape);
-cudaError_t apply_reflectors(const Shape& shape, const float* tau, const float* v, float* q,
+cudaError_t apply_reflectors(const Shape& shape, const float* tau, float* v, float* q,
                              void* workspace, cudaStream_t stream);
-cudaError_t apply_reflectors(const Shape& shape, const float* tau, const __half* v, float* q,
+cudaError_t apply_reflectors(const Shape& shape, const float* tau, __half* v, float* q,
                              void* workspace, cudaStream_t stream);
 
 }  // namespace crucible::eigh
