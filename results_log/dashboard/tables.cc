@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/clock.h"
+#include "base/counted.h"
 #include "base/json.h"
 #include "results_log/dashboard/parts.h"
 #include "results_log/retest.h"
@@ -128,12 +129,11 @@ std::string Summary(const DashboardInput& input, const std::vector<CaseBar>& cas
   }
   if (!cases.empty()) {
     const double ratio = std::exp(sum / static_cast<double>(cases.size()));
-    text += Tile(
-        std::abs(ratio - 1) < kStill ? "not moved"
-        : ratio < 1                  ? fmt::format("{:.2f}x faster", 1 / ratio)
-                                     : fmt::format("{:.2f}x slower", ratio),
-        fmt::format("geometric mean over {} case{}", cases.size(), cases.size() == 1 ? "" : "s"),
-        ratio < 1 - kStill ? "moved" : "still");
+    text += Tile(std::abs(ratio - 1) < kStill ? "not moved"
+                 : ratio < 1                  ? fmt::format("{:.2f}x faster", 1 / ratio)
+                                              : fmt::format("{:.2f}x slower", ratio),
+                 "geometric mean over " + Counted(cases.size(), "case"),
+                 ratio < 1 - kStill ? "moved" : "still");
     text +=
         still.empty() ? Tile("none", "cases that have not moved", "moved")
         : still.size() <= kNamedCases
@@ -143,7 +143,7 @@ std::string Summary(const DashboardInput& input, const std::vector<CaseBar>& cas
   }
   text += Tile(fmt::format("{} of {}", Landed(input), input.missions.size()), "missions landed");
   text += Tile(fmt::format("{}", StandingRejections(input).size()),
-               fmt::format("rejections among {} entries", input.entries.size()));
+               "rejections among " + Counted(input.entries.size(), "entry", "entries"));
   text += Cost(input, cases) + "</div>\n";
   for (const CampaignRow& row : input.campaigns)
     text +=

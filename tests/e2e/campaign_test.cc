@@ -1,7 +1,7 @@
 // A whole campaign on a tiny target of a user's own, and every way an agent can end.
 #include <map>
 
-#include "tests/e2e/campaign_fixture.h"
+#include "tests/e2e/wasteful_fixture.h"
 
 namespace crucible {
 namespace {
@@ -32,23 +32,12 @@ class CampaignTest : public CampaignFixture {
   }
 };
 
-TEST_F(CampaignTest, FindsRealImprovementsAndMergesOnlyThem) {
-  std::string before = Git({"rev-parse", "main"});
-  // On a busy machine a short campaign may end with "inconclusive" alone, and should: then another
-  // one follows on the same log, which measures again what was left open.
-  Captured run;
-  for (int attempt = 1; attempt <= 3; ++attempt) {
-    if (attempt > 1) {
-      const std::string last = attempt == 2 ? "transpose" : "transpose2";
-      Replace("examples/transpose/campaign.toml", "name = \"" + last + "\"",
-              fmt::format("name = \"transpose{}\"", attempt));
-      Commit("Another campaign");
-      before = Git({"rev-parse", "main"});
-    }
-    run = Crucible({"campaign", "launch", "examples/transpose/campaign.toml"});
-    ASSERT_TRUE(run.status.ok()) << run.err;
-    if (run.out.find(" 0 merges landed") == std::string::npos) break;
-  }
+class WastefulCampaignTest : public WastefulFixture {};
+
+TEST_F(WastefulCampaignTest, FindsRealImprovementsAndMergesOnlyThem) {
+  const std::string before = Git({"rev-parse", "main"});
+  const Captured run = Crucible({"campaign", "launch", "examples/transpose/campaign.toml"});
+  ASSERT_TRUE(run.status.ok()) << run.err;
   const json landed = Query({"--kind", "win"});
   ASSERT_GE(landed.size(), 2u) << "a mission's own win and its merge: " << run.err;
   int merges = 0;
@@ -78,13 +67,13 @@ TEST_F(CampaignTest, FindsRealImprovementsAndMergesOnlyThem) {
     EXPECT_TRUE(job) << entry;
   }
   // The same work is there for people: brief, records, dashboard, round trip.
-  const Captured brief = Crucible({"brief", "n300", "--target", "transpose"});
+  const Captured brief = Crucible({"brief", "n120", "--target", "transpose"});
   EXPECT_TRUE(brief.status.ok()) << brief.err;
   EXPECT_NE(brief.out.find("[e"), std::string::npos) << brief.out;
-  EXPECT_EQ(Crucible({"brief", "n300", "--target", "transpose"}).out, brief.out);
+  EXPECT_EQ(Crucible({"brief", "n120", "--target", "transpose"}).out, brief.out);
   const Captured page = Crucible({"dashboard", "--out", (root_ / "page.html").string()});
   EXPECT_TRUE(page.status.ok()) << page.err;
-  EXPECT_NE(ReadFile(root_ / "page.html").value().find("n500"), std::string::npos);
+  EXPECT_NE(ReadFile(root_ / "page.html").value().find("n190"), std::string::npos);
   const std::string first = (root_ / "first.jsonl").string();
   const std::string second = (root_ / "second.jsonl").string();
   const std::string other = (root_ / "other.sqlite").string();
@@ -109,7 +98,7 @@ TEST_F(CampaignTest, AnAgentThatCrashesEndsAsCrashed) {
   UseScriptAgent("kill -SEGV $$\n");
   const Captured run = Crucible({"campaign", "launch", "scripted.toml"});
   EXPECT_EQ(run.status.code, 1) << run.err;
-  EXPECT_NE(run.err.find("all 1 missions crashed"), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("its only mission crashed"), std::string::npos) << run.err;
   EXPECT_EQ(OnlyMission()["outcome"], "crashed");
   EXPECT_NE(OnlyMission()["report"].get<std::string>().find("signal 11"), std::string::npos);
   ExpectTidy();
@@ -178,13 +167,13 @@ TEST_F(CampaignTest, ABrokenBuildEndsItsOwnMissionOnly) {
 }
 
 TEST_F(CampaignTest, ASlowdownOfAnotherCaseIsCaughtByTheRatchet) {
-  MakeTargetQuick();
+  MakeTargetQuick("3s");
   // Fast for one size, ruinous for the other: the mission's claim is the planner's first case.
   UseScriptAgent(
       "case=$(sed -n 's/^.*\"cases\": *\\[ *//p' \"$(dirname \"$1\")/mission.json\" | head -1)\n"
       "grep -A1 '\"cases\"' \"$(dirname \"$1\")/mission.json\" | grep -q n300 && slow=500 || "
       "slow=300\n"
-      "sed -i 's/kBlock = 2;/kBlock = 1;/' examples/transpose/tuning.h\n"
+      "sed -i 's/kBlock = 2;/kBlock = 32;/' examples/transpose/tuning.h\n"
       "sed -i \"s/  return 0;/  if (n == $slow) for (int k = 0; k < 40; ++k) for (long i = 0; i < "
       "1L * n * n; ++i) "
       "{ volatile float x = in[i]; (void)x; }\\n  return 0;/\" examples/transpose/transpose.cc\n"
@@ -281,13 +270,13 @@ TEST_F(CampaignTest, AProvenHarnessIsNotProvenAgain) {
   UseScriptAgent("exit 0\n");
   const Captured first = Crucible({"campaign", "launch", "scripted.toml"});
   ASSERT_TRUE(first.status.ok()) << first.err;
-  EXPECT_NE(first.err.find("caught all 3 cheating kernels"), std::string::npos) << first.err;
+  EXPECT_NE(first.err.find("caught 3 of 3 cheating kernels"), std::string::npos) << first.err;
   Replace("scripted.toml", "name = \"scripted\"", "name = \"again\"");
   Commit("Name it anew");
   const Captured second = Crucible({"campaign", "launch", "scripted.toml"});
   ASSERT_TRUE(second.status.ok()) << second.err;
   EXPECT_NE(second.err.find("is proven"), std::string::npos) << second.err;
-  EXPECT_EQ(second.err.find("caught all"), std::string::npos) << second.err;
+  EXPECT_EQ(second.err.find(" of 3 cheating"), std::string::npos) << second.err;
 }
 
 TEST_F(CampaignTest, DoctorShowsEachCheatWithTheReasonItWasCaughtFor) {

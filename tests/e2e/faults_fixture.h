@@ -75,7 +75,7 @@ class FaultsFixture : public CampaignFixture {
   void ExpectLaunchWorks() {
     const Captured run = Launch();
     EXPECT_TRUE(run.status.ok()) << run.err;
-    EXPECT_NE(run.out.find("campaign short finished: 1 missions"), std::string::npos) << run.out;
+    EXPECT_NE(run.out.find("campaign short finished: 1 mission, "), std::string::npos) << run.out;
     ExpectTidy();
   }
 };

@@ -1,9 +1,5 @@
 // kill_fixture.h: a campaign of the proposer that lands a merge every few seconds, to be killed, and
 // what its log and main must say of each other whenever it was.
-//
-// The kernel of scripted_fixture.h in another size: it goes over the matrix far more often than it
-// must, and two knobs, one for each case, say how often. Each smaller number halves the time, so
-// that a busy machine decides in seconds as well.
 #pragma once
 
 #include <algorithm>
@@ -12,51 +8,19 @@
 
 #include "base/clock.h"
 #include "results_log/store.h"
-#include "tests/e2e/campaign_fixture.h"
+#include "tests/e2e/wasteful_fixture.h"
 
 namespace crucible {
 
-class KillFixture : public CampaignFixture {
+class KillFixture : public WastefulFixture {
  protected:
-  static constexpr char kKernel[] =
-      "#include \"tuning.h\"\n\n"
-      "extern \"C\" int transpose(const float* in, float* out, int n) {\n"
-      "  for (int pass = 0; pass < (n > 150 ? kLargePasses : kSmallPasses); ++pass)\n"
-      "    for (int i = 0; i < n; ++i)\n"
-      "      for (int j = 0; j < n; ++j)\n"
-      "        out[static_cast<long>(j) * n + i] = in[static_cast<long>(i) * n + j];\n"
-      "  return 0;\n}\n";
-
   void SetUp() override {
-    CampaignFixture::SetUp();
-    MakeTargetQuick("25s");
-    const std::string folder = "examples/transpose/", target = folder + "target.toml";
-    Replace(target, "screen = \"1s\"", "screen = \"10s\"");
-    Replace(target, "ratchet_time = \"1s\"",
-            "ratchet_time = \"10s\"\nratchet = 0.25\nratchet_short = 0.25");
-    Replace(target, "n300", "n120");
-    Replace(target, "n = 300", "n = 120");
-    Replace(target, "n500", "n160");
-    Replace(target, "n = 500", "n = 160");
-    Replace(folder + "harness.py", "16 << 20", "1 << 20");
-    Write(folder + "transpose.cc", kKernel);
-    std::string tuning, knobs;
-    for (const auto& [name, constant, on] : {std::tuple{"small", "kSmallPasses", "n120"},
-                                             std::tuple{"large", "kLargePasses", "n160"}}) {
-      tuning += fmt::format("inline constexpr int {} = 128;\n", constant);
-      knobs += fmt::format(
-          "[[knob]]\nname = \"{}\"\nfile = \"examples/transpose/tuning.h\"\nconstant = \"{}\"\n"
-          "cases = [\"{}\"]\nvalues = [1, 2, 4, 8, 16, 32, 64, 128]\n"
-          "mechanism = \"how often the matrix is gone over\"\n\n",
-          name, constant, on);
-    }
-    Write(folder + "tuning.h", "#pragma once\n" + tuning);
-    Write(folder + "knobs.toml", knobs);
+    WastefulFixture::SetUp();
     Write("campaign.toml",
           "name = \"passes\"\ntarget = \"examples/transpose/target.toml\"\nagents = 2\n"
           "[budget]\nwall = \"20m\"\n[mission]\nwall = \"40s\"\nexperiments = 1\n"
           "[agent]\nkind = \"proposer\"\nseed = 7\n");
-    Commit("Go over the matrix far too often");
+    Commit("Add a campaign without end");
     start_ = Git({"rev-parse", "main"});
   }
 
