@@ -114,11 +114,12 @@ Result<int> AddToLog(const LogOptions& options, std::ostream& out, std::ostream&
   if (options.as_json)
     out << Dump(WithId(added)) << "\n";
   else
-    fmt::print(out, "added e{} ({}){}\n", added.id, added.key,
-               IsAssertedFloor(entry)
-                   ? "; it names no limit that it was computed from (--reason with the numbers, or "
-                     "--evidence): the brief lists it as asserted"
-                   : "");
+    fmt::print(
+        out, "added e{} ({}){}\n", added.id, added.key,
+        IsAssertedFloor(entry)
+            ? "; it names no limit that it was computed from (--reason with a rate, a clock or a "
+              "latency and its unit, or --evidence): the brief lists it as asserted"
+            : "");
   return 0;
 }
 

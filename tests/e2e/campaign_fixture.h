@@ -127,6 +127,27 @@ class CampaignFixture : public ::testing::Test {
                       text.substr(text.find("\n[knobs]")));
   }
 
+  // A campaign whose agent is a shell script, run once per mission in its worktree.
+  void UseScriptAgent(const std::string& script, int missions = 1) {
+    ASSERT_TRUE(WriteFileAtomically(root_ / "agent.sh", script));
+    ASSERT_TRUE(WriteFileAtomically(
+        repository_ / "scripted.toml",
+        fmt::format("name = \"scripted\"\ntarget = \"examples/transpose/target.toml\"\n"
+                    "agents = 1\n[budget]\nwall = \"4m\"\nmissions = {}\n"
+                    "[mission]\nwall = \"8s\"\nexperiments = 1\n"
+                    "[agent]\nkind = \"command\"\ncommand = [\"sh\", \"{}\", \"{{mission}}\"]\n",
+                    missions, (root_ / "agent.sh").string())));
+    Commit("Add a scripted campaign");
+  }
+
+  nlohmann::json OnlyMission() {
+    const Captured run = Crucible({"mission", "list", "--json"});
+    EXPECT_TRUE(run.status.ok()) << run.err;
+    const auto missions = nlohmann::json::parse(run.out, nullptr, false);
+    EXPECT_EQ(missions.size(), 1u) << run.out;
+    return missions.empty() ? nlohmann::json::object() : missions[0];
+  }
+
   // Nothing of the campaign's own is left in git, and the repository is sound.
   void ExpectTidy() {
     EXPECT_EQ(Git({"worktree", "list", "--porcelain"}).find(".crucible"), std::string::npos)
