@@ -52,9 +52,11 @@ std::string FormatDuration(std::int64_t ms) {
 }
 
 std::string FormatMicroseconds(double us) {
-  if (us < 999.5) return fmt::format("{:.3g} us", us);
-  if (us < 999'500) return fmt::format("{:.3g} ms", us / 1000);
-  return fmt::format("{:.0f} ms", us / 1000);
+  const bool in_ms = us >= 999.5;
+  const double value = in_ms ? us / 1000 : us;
+  // Three digits, the zeros among them too, so that a column's points stand below each other.
+  const int decimals = value < 0.9995 ? 3 : value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+  return fmt::format("{:.{}f} {}", value, decimals, in_ms ? "ms" : "us");
 }
 
 }  // namespace crucible

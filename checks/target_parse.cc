@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "base/toml_mistake.h"
 #include "checks/target.h"
 #include "checks/target_reader.h"
 
@@ -140,9 +141,8 @@ Result<Target> ParseTarget(const std::string& text, const fs::path& file) {
   try {
     root = toml::parse(text, file.string());
   } catch (const toml::parse_error& error) {
-    return Fail(ErrorKind::kUsage, "read target",
-                fmt::format("{}:{}", file.string(), error.source().begin.line), error.description(),
-                "see docs/target_protocol.md for the format");
+    return TomlMistake("read target", file.string(), text, error,
+                       "see docs/target_protocol.md for the format");
   }
   Reader reader(file);
   Target target;

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "base/files.h"
+#include "base/toml_mistake.h"
 #include "gpu_runner/toolchain.h"
 
 namespace crucible {
@@ -123,9 +124,8 @@ Result<std::vector<ToolchainProfile>> ReadToolchains(const fs::path& file) {
       profiles.push_back(std::move(profile));
     }
   } catch (const toml::parse_error& error) {
-    return Fail(ErrorKind::kUsage, "read toolchains",
-                fmt::format("{}:{}", file.string(), error.source().begin.line),
-                std::string(error.description()), "correct the line");
+    return TomlMistake("read toolchains", file.string(), *text, error,
+                       "docs/gpu_run.md shows such a file");
   }
   return profiles;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/files.h"
+#include "base/toml_mistake.h"
 #include "missions/campaign_reader.h"
 
 namespace crucible {
@@ -110,9 +111,8 @@ Result<CampaignFile> Parse(const std::string& text, const fs::path& path, bool t
   try {
     root = toml::parse(text, path.string());
   } catch (const toml::parse_error& error) {
-    return Fail(ErrorKind::kUsage, "read campaign",
-                fmt::format("{}:{}", path.string(), error.source().begin.line), error.description(),
-                "see missions/campaigns/demo.toml for the format");
+    return TomlMistake("read campaign", path.string(), text, error,
+                       "see missions/campaigns/demo.toml for the format");
   }
   CampaignReader reader(path);
   CampaignFile file;

@@ -7,14 +7,15 @@
 #include <map>
 
 #include "base/clock.h"
+#include "base/counted.h"
 #include "missions/templates.h"
 
 namespace crucible {
 namespace {
 
-std::string Bullets(const std::vector<std::string>& lines) {
+std::string Bullets(const std::vector<std::string>& lines, const char* indent = "") {
   std::string text;
-  for (const std::string& line : lines) text += "- " + line + "\n";
+  for (const std::string& line : lines) text += indent + ("- " + line) + "\n";
   if (!text.empty()) text.pop_back();
   return text;
 }
@@ -53,34 +54,34 @@ std::string MissionText(const std::string& id, const MissionPlan& plan, const Ta
   std::vector<std::string> retry;
   for (const std::string& key : plan.retry) retry.push_back("[" + key + "]");
   const std::string_view own = FlavourTemplate(plan.flavour);
-  return Fill(
-      MissionTemplate(),
-      {{"id", id},
-       {"flavour", plan.flavour},
-       {"goal", plan.goal},
-       {"why", plan.why},
-       {"target", target.name},
-       {"target_file", target.file.string()},
-       {"description", target.description},
-       {"claimed", Bullets(claimed)},
-       {"others", others.empty() ? "none" : fmt::format("{}", fmt::join(others, ", "))},
-       {"ratchet", fmt::format("{:.3g}", target.limits.ratchet * 100)},
-       {"ratchet_short", fmt::format("{:.3g}", target.limits.ratchet_short * 100)},
-       {"short_time", FormatMicroseconds(target.limits.short_us)},
-       {"minimum_effect", fmt::format("{:.3g}", target.limits.minimum_effect * 100)},
-       {"editable", Bullets(target.editable)},
-       {"protected", target.protected_.empty() ? "- nothing more" : Bullets(target.protected_)},
-       {"retry", retry.empty() ? ""
-                               : "\nMeasure these again first: " +
-                                     fmt::format("{}", fmt::join(retry, ", ")) + "\n"},
-       {"wall", FormatDuration(budget.wall_ms)},
-       {"experiments", std::to_string(budget.experiments)},
-       {"branch", branch},
-       {"base", base_commit},
-       {"base_short", base_commit.substr(0, 12)},
-       {"worktree", worktree},
-       {"cases", fmt::format("--case {}", fmt::join(plan.cases, " --case "))},
-       {"how", std::string(own.empty() ? FlavourTemplate("kernel") : own)}});
+  return Fill(MissionTemplate(),
+              {{"id", id},
+               {"flavour", plan.flavour},
+               {"goal", plan.goal},
+               {"why", plan.why},
+               {"target", target.name},
+               {"target_file", target.file.string()},
+               {"description", target.description},
+               {"claimed", Bullets(claimed)},
+               {"others", others.empty() ? "none" : fmt::format("{}", fmt::join(others, ", "))},
+               {"ratchet", fmt::format("{:.3g}", target.limits.ratchet * 100)},
+               {"ratchet_short", fmt::format("{:.3g}", target.limits.ratchet_short * 100)},
+               {"short_time", FormatMicroseconds(target.limits.short_us)},
+               {"minimum_effect", fmt::format("{:.3g}", target.limits.minimum_effect * 100)},
+               {"editable", Bullets(target.editable, "  ")},
+               {"protected",
+                target.protected_.empty() ? "  - nothing more" : Bullets(target.protected_, "  ")},
+               {"retry", retry.empty() ? ""
+                                       : "\nMeasure these again first: " +
+                                             fmt::format("{}", fmt::join(retry, ", ")) + "\n"},
+               {"wall", FormatDuration(budget.wall_ms)},
+               {"experiments", Counted(budget.experiments, "experiment")},
+               {"branch", branch},
+               {"base", base_commit},
+               {"base_short", base_commit.substr(0, 12)},
+               {"worktree", worktree},
+               {"cases", fmt::format("--case {}", fmt::join(plan.cases, " --case "))},
+               {"how", std::string(own.empty() ? FlavourTemplate("kernel") : own)}});
 }
 
 }  // namespace crucible

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/counted.h"
 #include "base/files.h"
 #include "base/process_identity.h"
 #include "missions/states.h"
@@ -82,7 +83,8 @@ Result<CampaignSummary> Campaign::Impl::Loop() {
     CRUCIBLE_TRY(store.PutCampaign(row));
   }
   Event("", "campaign",
-        fmt::format("campaign {} on {} runs, {} agents", row.name, target.name, file.agents));
+        fmt::format("campaign {} on {} runs, {}", row.name, target.name,
+                    Counted(file.agents, "agent")));
   auto ready = ProveFirst();
   if (ready) ready = MeasureFirst();
   if (!ready && !StopAsked()) return tl::unexpected(ready.error());
@@ -211,7 +213,7 @@ Result<> Campaign::Impl::FollowControl(bool* stop_now) {
     }
   }
   if (file.idle_missions > 0 && idle_missions >= file.idle_missions)
-    Drain(fmt::format("{} missions in a row landed nothing", idle_missions));
+    Drain(fmt::format("{} in a row landed nothing", Counted(idle_missions, "mission")));
   return {};
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/clock.h"
+#include "base/counted.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "base/process_identity.h"
@@ -24,7 +25,9 @@ Result<> Campaign::Impl::Recover() {
   if (!old_nonce.empty()) {
     const int killed = KillByEnvironment("CRUCIBLE_RUN", old_nonce, 10'000);
     if (killed > 0)
-      Event("", "campaign", fmt::format("ended {} processes of the interrupted run", killed));
+      Event(
+          "", "campaign",
+          fmt::format("ended {} of the interrupted run", Counted(killed, "process", "processes")));
   }
   // A move of main that was cut off: its locks, and the checkouts that show main.
   std::string note;

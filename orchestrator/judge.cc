@@ -97,10 +97,6 @@ Result<JudgeReport> Parse(const Workspace& workspace, const std::filesystem::pat
   return report;
 }
 
-std::string Joined(const std::vector<std::string>& names) {
-  return fmt::format("{}", fmt::join(names, ","));
-}
-
 }  // namespace
 
 std::optional<double> JudgeReport::Ratio(const std::vector<std::string>& names) const {
@@ -162,8 +158,8 @@ Result<JudgeReport> RunJudge(const Workspace& workspace, const JudgeRequest& req
   if (request.baseline) CRUCIBLE_TRY(add_arm("--baseline", *request.baseline));
   CRUCIBLE_TRY(add_arm("--candidate", request.candidate));
   if (!request.cases.empty())
-    words.insert(words.end(),
-                 {request.op == "gate" ? "--claims" : "--cases", Joined(request.cases)});
+    words.insert(words.end(), {request.op == "gate" ? "--claims" : "--cases",
+                               fmt::format("{}", fmt::join(request.cases, ","))});
   if (!request.rule.empty()) words.insert(words.end(), {"--rule", request.rule});
   if (!request.level.empty()) words.insert(words.end(), {"--level", request.level});
   if (request.peers) words.push_back("--peers");

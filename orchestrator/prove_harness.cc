@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <sys/utsname.h>
 
+#include "base/counted.h"
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/json.h"
@@ -104,8 +105,8 @@ Result<> ProveHarness(const BaselineContext& context, Store* store, const std::s
   CRUCIBLE_ASSIGN(const std::string key, ProofKey(context, arm));
   CRUCIBLE_ASSIGN(const std::string known, store->Meta(MetaName(target)));
   if (known == key) {
-    tell(fmt::format("the harness of {} is proven: the same one caught these {} cheating kernels",
-                     target.name, target.exploits.size()));
+    tell(fmt::format("the harness of {} is proven: the same one caught {} before", target.name,
+                     Counted(target.exploits.size(), "cheating kernel")));
     return {};
   }
   CRUCIBLE_ASSIGN(const HarnessProof proof, RunSuite(context, arm));
@@ -114,8 +115,8 @@ Result<> ProveHarness(const BaselineContext& context, Store* store, const std::s
                 "what lets a cheat through judges nothing: see `crucible doctor --exploits` and " +
                     ReportFile(context).string());
   CRUCIBLE_TRY(store->SetMeta(MetaName(target), key));
-  tell(fmt::format("the harness of {} caught all {} cheating kernels, each for its own reason",
-                   target.name, proof.rows.size()));
+  tell(fmt::format("the harness of {} caught {} of {}, each for its own reason", target.name,
+                   proof.rows.size(), Counted(proof.rows.size(), "cheating kernel")));
   return {};
 }
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/clock.h"
+#include "base/counted.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "base/process_identity.h"
@@ -151,7 +152,8 @@ std::string UsedUp(const CampaignFile& file, const Spend& spend) {
   if (file.tokens > 0 && spend.tokens >= file.tokens)
     return fmt::format("its {} tokens are used up ({})", file.tokens, spend.tokens);
   if (file.turns > 0 && spend.turns >= file.turns)
-    return fmt::format("its {} turns are used up ({})", file.turns, spend.turns);
+    return fmt::format("its {} used up ({})", Counted(file.turns, "turn is", "turns are"),
+                       spend.turns);
   if (file.device_seconds > 0 && spend.device_seconds >= file.device_seconds)
     return fmt::format("its {:.0f} s of device time are used up ({:.0f})", file.device_seconds,
                        spend.device_seconds);

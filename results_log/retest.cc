@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 namespace crucible {
 namespace {
@@ -37,6 +38,45 @@ std::vector<const Entry*> InTime(const std::vector<Entry>& entries) {
   std::stable_sort(ordered.begin(), ordered.end(),
                    [](const Entry* a, const Entry* b) { return a->time_ms < b->time_ms; });
   return ordered;
+}
+
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
+}
+
+// What stands behind a number: a rate (GB/s, flops/cycle, TFLOPS) or a clock (GHz).
+bool IsARate(std::string_view unit) {
+  const auto ends = [&](std::string_view word) {
+    return unit.size() >= word.size() && unit.substr(unit.size() - word.size()) == word;
+  };
+  if (ends("/s") || ends("/cycle") || ends("/clk") || ends("/clock") || ends("hz")) return true;
+  // With a prefix a rate; "flops" alone counts operations.
+  return ends("flops") && unit.size() == 6 &&
+         std::string_view("kmgtp").find(unit[0]) != std::string_view::npos;
+}
+
+// A number with the unit of a limit of the machine. A time is one where it is called a latency or
+// what a launch takes; else it is the claim itself, as is any other number.
+bool NamesALimit(const std::string& reason) {
+  const std::string text = Lower(reason);
+  const bool of_latency =
+      text.find("latency") != std::string::npos || text.find("launch") != std::string::npos;
+  constexpr std::string_view kDigits = "0123456789", kUnit = "abcdefghijklmnopqrstuvwxyz/";
+  for (std::size_t at = text.find_first_of(kDigits); at != std::string::npos;
+       at = text.find_first_of(kDigits, at)) {
+    at = std::min(text.find_first_not_of("0123456789.,", at), text.size());
+    std::size_t unit = std::min(text.find_first_not_of(' ', at), text.size());
+    const std::size_t end = std::min(text.find_first_not_of(kUnit, unit), text.size());
+    const std::string_view word = std::string_view(text).substr(unit, end - unit);
+    if (IsARate(word)) return true;
+    if (of_latency && (word == "ns" || word == "us" || word == "ms" || word == "cycles"))
+      return true;
+  }
+  return text.find("bytes a second") != std::string::npos ||
+         text.find("per second") != std::string::npos;
 }
 
 }  // namespace
@@ -130,8 +170,7 @@ Conditions ConditionsFromLog(const std::vector<Entry>& entries,
 }
 
 bool IsAssertedFloor(const Entry& floor) {
-  if (floor.kind != EntryKind::kFloor || !floor.evidence.empty()) return false;
-  return floor.reason.find_first_of("0123456789") == std::string::npos;
+  return floor.kind == EntryKind::kFloor && floor.evidence.empty() && !NamesALimit(floor.reason);
 }
 
 Result<std::vector<Entry>> SplitEntry(Store* store, const std::string& key_or_id,

@@ -59,8 +59,9 @@ std::string Describe(const std::vector<ChangedCondition>& changed);
 Conditions ConditionsFromLog(const std::vector<Entry>& entries,
                              const std::vector<std::string>& cases, Conditions known);
 
-// A floor must name what it was computed from: a file or job as evidence, or a reason with the
-// numbers in it. One that does neither is asserted, to be challenged.
+// A floor must name the limit it was computed from: a file or job as evidence, or a reason with the
+// machine's rate in it: a number of bytes or operations a second or a cycle, a clock, a latency. One
+// that does neither, whatever other numbers it has, is asserted, to be challenged.
 bool IsAssertedFloor(const Entry& floor);
 
 // Splits an entry that changed several things at once: each part (at least two) is added with

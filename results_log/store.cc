@@ -73,6 +73,16 @@ constexpr char kEntryColumns[] =
     "summary, reason, change, conditions, evidence, margins, landed, conflated, supersedes, "
     "split_from";
 
+constexpr std::size_t kMostCandidates = 8;  // named where a prefix fits several entries
+
+// "e3 (d5c1….m1.1), e4 (d5c1….m1.2)": what a prefix may have meant.
+std::string Candidates(const std::vector<Entry>& entries) {
+  std::string text;
+  for (std::size_t i = 0; i < entries.size() && i < kMostCandidates; ++i)
+    text += fmt::format("{}e{} ({})", i == 0 ? "" : ", ", entries[i].id, entries[i].key);
+  return text + (entries.size() > kMostCandidates ? ", …" : "");
+}
+
 Entry ReadEntry(const Statement& row) {
   Entry entry;
   int column = 0;
@@ -301,22 +311,30 @@ Result<Entry> Store::FindEntry(const std::string& key_or_id) {
                         key_or_id.find_first_not_of("0123456789", 1) == std::string::npos;
   const bool plain =
       !key_or_id.empty() && key_or_id.find_first_not_of("0123456789") == std::string::npos;
-  CRUCIBLE_ASSIGN(Statement row, impl_->Prepare(fmt::format(
-                                     "SELECT {} FROM entries WHERE key = ?1 OR id = ?2 OR "
-                                     "(length(?1) >= 6 AND substr(key, 1, length(?1)) = ?1) "
-                                     "ORDER BY key = ?1 DESC, id LIMIT 2",
-                                     kEntryColumns)));
-  row.Bind(key_or_id);
-  row.Bind(numbered || plain ? static_cast<std::int64_t>(std::strtoll(
-                                   key_or_id.c_str() + (numbered ? 1 : 0), nullptr, 10))
-                             : std::int64_t{-1});
-  CRUCIBLE_ASSIGN(const bool there, row.Step());
-  if (!there)
+  const std::int64_t id =
+      numbered || plain ? std::strtoll(key_or_id.c_str() + (numbered ? 1 : 0), nullptr, 10) : -1;
+  CRUCIBLE_ASSIGN(Statement rows, impl_->Prepare(fmt::format(
+                                      "SELECT {} FROM entries WHERE key = ?1 OR id = ?2 OR "
+                                      "(length(?1) >= 6 AND substr(key, 1, length(?1)) = ?1) "
+                                      "ORDER BY key = ?1 DESC, id = ?2 DESC, id LIMIT {}",
+                                      kEntryColumns, kMostCandidates + 1)));
+  rows.Bind(key_or_id);
+  rows.Bind(id);
+  std::vector<Entry> found;
+  for (;;) {
+    CRUCIBLE_ASSIGN(const bool more, rows.Step());
+    if (!more) break;
+    found.push_back(ReadEntry(rows));
+  }
+  if (found.empty())
     return Fail(ErrorKind::kNotFound, "find entry", key_or_id,
                 "the log has none of that key or number", "`crucible log query` lists them");
-  Entry entry = ReadEntry(row);
+  Entry& entry = found.front();
+  if (found.size() > 1 && entry.key != key_or_id && entry.id != id)
+    return Fail(ErrorKind::kUsage, "find entry", key_or_id,
+                "several keys begin so: " + Candidates(found), "give one of these numbers");
   CRUCIBLE_TRY(ReadCases(impl_->database, &entry));
-  return entry;
+  return std::move(entry);
 }
 
 Result<std::vector<Entry>> Store::QueryEntries(const EntryFilter& filter) {

@@ -87,7 +87,9 @@ class Store {
   Result<std::int64_t> AddEntry(const Entry& entry, bool* fresh = nullptr);
   // The same for many in one transaction: all or none.
   Result<int> AddEntries(const std::vector<Entry>& entries);  // how many were new
-  Result<Entry> FindEntry(const std::string& key_or_id);  // "e12" and "12" are ids; key prefix >= 6
+  // "e12" and "12" are ids; a key, or at least six characters that one key alone begins with.
+  // kUsage, with the candidates, where several do.
+  Result<Entry> FindEntry(const std::string& key_or_id);
   Result<std::vector<Entry>> QueryEntries(const EntryFilter& filter);
   Result<> MarkLanded(const std::string& key);
   Result<> MarkConflated(const std::string& key, bool conflated);

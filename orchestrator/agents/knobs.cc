@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/files.h"
+#include "base/toml_mistake.h"
 #include "orchestrator/agents/expression.h"
 
 namespace crucible {
@@ -193,9 +194,8 @@ Result<KnobSpace> ParseKnobs(const std::string& toml_text, const std::string& fi
   try {
     root = toml::parse(toml_text, file_name);
   } catch (const toml::parse_error& error) {
-    return Fail(ErrorKind::kUsage, "read knobs",
-                fmt::format("{}:{}", file_name, error.source().begin.line), error.description(),
-                "correct the TOML");
+    return TomlMistake("read knobs", file_name, toml_text, error,
+                       "docs/target_protocol.md shows a knobs file");
   }
   CRUCIBLE_TRY(OnlyKeys(file_name, root, {"class", "knob", "constraint"}));
   CRUCIBLE_ASSIGN(const std::vector<KnobClass> classes, ReadClasses(file_name, root));

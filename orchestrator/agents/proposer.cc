@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/counted.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "orchestrator/agents/case_numbers.h"
@@ -302,9 +303,10 @@ class Proposer {
       result.outcome = "budget";
     else
       result.outcome = "no_change";
-    result.report = fmt::format(
-        "{} experiments built and measured, {} proposals in all, {} kept.{}\n", experiments_,
-        number_, accepted_, used_up ? " The space around the configuration held is used up." : "");
+    result.report =
+        fmt::format("{} built and measured, {} in all, {} kept.{}\n",
+                    Counted(experiments_, "experiment"), Counted(number_, "proposal"), accepted_,
+                    used_up ? " The space around the configuration held is used up." : "");
     CRUCIBLE_TRY(WriteMissionResult(Folder(), result));
     return result;
   }

@@ -30,6 +30,12 @@ std::string Short(std::string text) {
   return fmt::format("{} … ({} bytes more)", Printable(text.substr(0, end)), text.size() - end);
 }
 
+// A row that is no object (nobody of crucible writes one) is still told as one.
+std::string AsJson(const std::string& text) {
+  const json row = json::parse(text, nullptr, false);
+  return JsonText(row.is_object() ? row : json{{"kind", "text"}, {"text", ValidUtf8(text)}}) + "\n";
+}
+
 bool Runs(const MissionRow& mission) {
   return mission.state == "planned" || mission.state == "preparing" || mission.state == "running";
 }
@@ -87,8 +93,9 @@ std::string TranscriptView::Show(const std::string& text) {
   return Short(text) + "\n";
 }
 
-Result<> Attach(Store* store, const Workspace& workspace, const std::string& id, bool follow,
-                const std::function<bool()>& interrupted, std::ostream& out, Clock& clock) {
+Result<> Attach(Store* store, const Workspace& workspace, const std::string& id,
+                const AttachOptions& options, const std::function<bool()>& interrupted,
+                std::ostream& out, Clock& clock) {
   const std::filesystem::path file = workspace.Mission(id) / "transcript.jsonl";
   TranscriptView view;
   std::string unfinished;
@@ -107,15 +114,17 @@ Result<> Attach(Store* store, const Workspace& workspace, const std::string& id,
       at += static_cast<std::streamoff>(text.size());
       unfinished += text;
       for (std::size_t end; (end = unfinished.find('\n')) != std::string::npos;
-           unfinished.erase(0, end + 1))
-        out << view.Show(unfinished.substr(0, end));
+           unfinished.erase(0, end + 1)) {
+        const std::string row = unfinished.substr(0, end);
+        out << (options.as_json ? AsJson(row) : view.Show(row));
+      }
       out.flush();
     }
     if (over && at == 0)
       return Fail(ErrorKind::kNotFound, "attach to mission", id,
                   "its agent left no transcript (the proposer writes none)",
                   "see " + (workspace.Mission(id) / "agent.log").string());
-    if (over || !follow || interrupted()) return {};
+    if (over || !options.follow || interrupted()) return {};
     clock.SleepFor(kLookEvery);
   }
 }

@@ -29,10 +29,16 @@ class TranscriptView {
   std::optional<CliStream> stream_;
 };
 
+struct AttachOptions {
+  bool follow = true;    // false: what is there, and return
+  bool as_json = false;  // the rows as they are, one JSON object a line, whole
+};
+
 // Prints what is there, then what comes, until the mission's agent has ended (at once when it has,
 // or without `follow`) or `interrupted`. kNotFound: no such mission, or its agent writes no
 // transcript.
-Result<> Attach(Store* store, const Workspace& workspace, const std::string& id, bool follow,
-                const std::function<bool()>& interrupted, std::ostream& out, Clock& clock);
+Result<> Attach(Store* store, const Workspace& workspace, const std::string& id,
+                const AttachOptions& options, const std::function<bool()>& interrupted,
+                std::ostream& out, Clock& clock);
 
 }  // namespace crucible

@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "base/clock.h"
+#include "base/counted.h"
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/json.h"
@@ -51,9 +52,10 @@ void PrintSummary(const CampaignSummary& summary, bool as_json, std::ostream& ou
         << "\n";
     return;
   }
-  fmt::print(out, "campaign {} {}: {} missions, {} log entries, {} merges landed ({})\n",
-             summary.name, summary.state, summary.missions, summary.experiments, summary.landed,
-             summary.why);
+  fmt::print(out, "campaign {} {}: {}, {}, {} landed ({})\n", summary.name, summary.state,
+             Counted(summary.missions, "mission"),
+             Counted(summary.experiments, "log entry", "log entries"),
+             Counted(summary.landed, "merge"), summary.why);
 }
 
 int RunToEnd(Result<Campaign> campaign, bool as_json, std::ostream& out, std::ostream& err) {
@@ -64,11 +66,13 @@ int RunToEnd(Result<Campaign> campaign, bool as_json, std::ostream& out, std::os
   if (summary->state == "interrupted") return 130;
   // Nothing was tried: a script must not take that for a campaign that found nothing.
   if (summary->missions == 0 || summary->crashed < summary->missions) return 0;
-  return Report(Error{ErrorKind::kUnavailable,
-                      fmt::format("run campaign {}: all {} missions crashed; `crucible mission "
-                                  "show` says why",
-                                  summary->name, summary->missions)},
-                err);
+  return Report(
+      Error{ErrorKind::kUnavailable,
+            fmt::format(
+                "run campaign {}: {} crashed; `crucible mission show` says why", summary->name,
+                summary->missions == 1 ? "its only mission"
+                                       : fmt::format("all {} missions", summary->missions))},
+      err);
 }
 
 // The process that has the campaign; pid 0 when there is none.

@@ -104,10 +104,6 @@ class ArmFiles {
   std::filesystem::path folder_;
 };
 
-std::string Joined(const std::vector<std::string>& names) {
-  return fmt::format("{}", fmt::join(names, ","));
-}
-
 struct Options {
   std::string target, branch, baseline, candidate = ".", rule = "claim";
   std::vector<std::string> cases;
@@ -149,10 +145,11 @@ Result<int> RunCompare(const Options& options, std::ostream& out) {
   CRUCIBLE_ASSIGN(const std::string second, files.Write(candidate, "candidate"));
   std::vector<std::string> names;
   for (const TargetCase& item : cases) names.push_back(item.name);
-  return Judge(place, files.folder(),
-               {"compare", "--target", place.target.file.string(), "--baseline", first,
-                "--candidate", second, "--cases", Joined(names), "--rule", options.rule},
-               options.as_json, out);
+  return Judge(
+      place, files.folder(),
+      {"compare", "--target", place.target.file.string(), "--baseline", first, "--candidate",
+       second, "--cases", fmt::format("{}", fmt::join(names, ",")), "--rule", options.rule},
+      options.as_json, out);
 }
 
 int Finish(const Result<int>& result, std::ostream& err) {

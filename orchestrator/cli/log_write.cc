@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "base/clock.h"
+#include "base/counted.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "orchestrator/cli/command.h"
@@ -113,12 +114,26 @@ Result<int> AddToLog(const LogOptions& options, std::ostream& out, std::ostream&
   if (options.as_json)
     out << Dump(WithId(added)) << "\n";
   else
-    fmt::print(out, "added e{} ({}){}\n", added.id, added.key,
-               IsAssertedFloor(entry)
-                   ? "; it names no limit that it was computed from (--reason with the numbers, or "
-                     "--evidence): the brief lists it as asserted"
-                   : "");
+    fmt::print(
+        out, "added e{} ({}){}\n", added.id, added.key,
+        IsAssertedFloor(entry)
+            ? "; it names no limit that it was computed from (--reason with a rate, a clock or a "
+              "latency and its unit, or --evidence): the brief lists it as asserted"
+            : "");
   return 0;
+}
+
+// One file's part of an import, in a sentence.
+std::string ImportedText(const json& item) {
+  const auto counted = [&](const char* key, const char* one, const char* many = "") {
+    return Counted(item[key].get<int>(), one, many);
+  };
+  return fmt::format("{}: new: {}, {}, {}, {}, {}; known: {}, {} of them with other words{}\n",
+                     item["file"].get<std::string>(), counted("entries", "entry", "entries"),
+                     counted("missions", "mission"), counted("campaigns", "campaign"),
+                     counted("points", "point"), counted("events", "event"),
+                     item["known"].get<int>(), item["differing"].get<int>(),
+                     item["differing"].get<int>() > 0 ? " (the log's own were kept)" : "");
 }
 
 Result<int> ImportToLog(const LogOptions& options, std::ostream& out, std::ostream&) {
@@ -148,14 +163,7 @@ Result<int> ImportToLog(const LogOptions& options, std::ostream& out, std::ostre
   if (options.as_json)
     out << Dump(list) << "\n";
   else
-    for (const json& item : list)
-      fmt::print(out,
-                 "{}: {} entries, {} missions, {} campaigns, {} points, {} events are new; {} "
-                 "were known, {} of them with other words (the log's own were kept)\n",
-                 item["file"].get<std::string>(), item["entries"].get<int>(),
-                 item["missions"].get<int>(), item["campaigns"].get<int>(),
-                 item["points"].get<int>(), item["events"].get<int>(), item["known"].get<int>(),
-                 item["differing"].get<int>());
+    for (const json& item : list) out << ImportedText(item);
   return 0;
 }
 

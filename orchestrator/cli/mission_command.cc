@@ -80,6 +80,27 @@ Error NoSuchMission(const std::string& action, const std::string& id) {
                       action, id)};
 }
 
+// One field a line; those that are not known yet are left out.
+std::string FieldsText(const Workspace& workspace, const MissionRow& row) {
+  std::string text;
+  for (const auto& [name, value] : std::initializer_list<std::pair<const char*, std::string>>{
+           {"mission", row.id},
+           {"campaign", row.campaign},
+           {"target", row.target},
+           {"flavour", row.flavour},
+           {"cases", fmt::format("{}", fmt::join(row.cases, ", "))},
+           {"goal", row.goal},
+           {"state", row.state},
+           {"outcome", row.outcome},
+           {"merge", row.merge_outcome},
+           {"base", row.base_commit},
+           {"best commit", row.best_commit},
+           {"merge commit", row.merge_commit},
+           {"spent", ToText(SpendIn(SpendNow(workspace, row)))}})
+    if (!value.empty()) text += fmt::format("{:<12}  {}\n", name, Printable(value));
+  return text;
+}
+
 int Show(Store* store, const Workspace& workspace, const std::string& id, bool as_json,
          std::ostream& out, std::ostream& err) {
   const auto row = store->FindMission(id);
@@ -89,16 +110,8 @@ int Show(Store* store, const Workspace& workspace, const std::string& id, bool a
     out << JsonText(AsJson(workspace, **row), 2) << "\n";
     return 0;
   }
-  fmt::print(out, "{} ({}), campaign {}: {} {} {}\n", id, (*row)->flavour, (*row)->campaign,
-             (*row)->state, (*row)->outcome, (*row)->merge_outcome);
-  std::string commits;
-  for (const auto& [label, commit] :
-       {std::pair{"base", (*row)->base_commit}, std::pair{"best", (*row)->best_commit},
-        std::pair{"merge", (*row)->merge_commit}})
-    if (!commit.empty())
-      commits += fmt::format("{}{} {}", commits.empty() ? "" : "  ", label, commit);
-  if (!commits.empty()) out << commits << "\n";
-  if (!(*row)->report.empty()) fmt::print(out, "report: {}\n", Printable((*row)->report));
+  out << FieldsText(workspace, **row);
+  if (!(*row)->report.empty()) fmt::print(out, "\nReport:\n{}\n", Printable((*row)->report));
   if (const auto text = ReadFile(workspace.Mission(id) / "mission.md"))
     fmt::print(out, "\n{}", Printable(*text));
   return 0;
@@ -219,10 +232,11 @@ int MissionCommand(const Words& words, std::ostream& out, std::ostream& err) {
   CLI::App* approve = app.add_subcommand(
       "approve", "Merge what waits for a person; it is judged again on today's main");
   approve->add_option("ID", id, "Mission, e.g. m3")->required();
-  bool no_follow = false;
+  AttachOptions attach_options;
   CLI::App* attach = app.add_subcommand("attach", "Follow the transcript of a mission's agent");
   attach->add_option("ID", id, "Mission, e.g. m3")->required();
-  attach->add_flag("--no-follow", no_follow, "Print what is there and return");
+  attach->add_flag("!--no-follow", attach_options.follow, "Print what is there and return");
+  attach->add_flag("--json", attach_options.as_json, "Print the rows whole, a JSON object a line");
   for (CLI::App* command : {list, show, add, approve})
     command->add_flag("--json", as_json, "Print JSON");
   int code = 0;
@@ -237,7 +251,7 @@ int MissionCommand(const Words& words, std::ostream& out, std::ostream& err) {
   if (add->parsed()) return Add(&*store, *workspace, row, as_json, out, err);
   if (attach->parsed()) {
     const auto attached = Attach(
-        &*store, *workspace, id, !no_follow, [] { return false; }, out, SystemClock());
+        &*store, *workspace, id, attach_options, [] { return false; }, out, SystemClock());
     return attached ? 0 : Report(attached.error(), err);
   }
   return Approve(&*store, *workspace, id, as_json, out, err);

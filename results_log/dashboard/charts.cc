@@ -55,7 +55,7 @@ std::string BarRow(const CaseBar& item) {
       "height=\"18\"><title>newest: {}{}</title></rect>{}</svg><span class=\"says\"><b "
       "class=\"{}\">"
       "{}</b> <span class=\"dim\">{} → {}</span></span></div>\n",
-      Escaped(item.name), Escaped(item.name + ": " + verdict), Percent(1),
+      Breakable(item.name), Escaped(item.name + ": " + verdict), Percent(1),
       FormatMicroseconds(first), state, Percent(ratio), FormatMicroseconds(item.newest->median_us),
       alone, marks, state, verdict, FormatMicroseconds(first),
       FormatMicroseconds(item.newest->median_us));
@@ -139,35 +139,38 @@ std::string Geomean(const DashboardInput& input) {
   const std::int64_t begin = steps.front().time_ms;
   const std::int64_t span =
       std::max<std::int64_t>(1, std::max(input.now_ms, steps.back().time_ms) - begin);
+  // Percent across and pixels down, so that a narrow page keeps its letters and lines as they are.
   const auto x = [&](std::int64_t time_ms) {
-    return 48 + 1008.0 * static_cast<double>(time_ms - begin) / static_cast<double>(span);
+    return 100.0 * static_cast<double>(time_ms - begin) / static_cast<double>(span);
   };
   const auto y = [&](double ratio) { return 10 + 200 * (high - ratio) / (high - low); };
+  const auto line = [](const char* kind, double x1, double y1, double x2, double y2) {
+    return fmt::format(
+        "<line class=\"{}\" x1=\"{:.2f}%\" y1=\"{:.1f}\" x2=\"{:.2f}%\" y2=\"{:.1f}\"/>", kind, x1,
+        y1, x2, y2);
+  };
   std::string text =
-      "<svg viewBox=\"0 0 1072 240\" role=\"img\" aria-label=\"geometric mean over "
+      "<div class=\"chart\"><svg height=\"240\" role=\"img\" aria-label=\"geometric mean over "
       "time\">";
   const double tick = TickOf(high - low);
-  for (double ratio = tick * std::ceil(low / tick); ratio <= high; ratio += tick) {
-    text += fmt::format(
-        "<line class=\"axis\" x1=\"48\" x2=\"1056\" y1=\"{0:.1f}\" y2=\"{0:.1f}\"/>"
-        "<text x=\"40\" y=\"{1:.1f}\" text-anchor=\"end\">{2:.3g}</text>",
-        y(ratio), y(ratio) + 4, ratio);
-  }
-  std::string path = fmt::format("M{:.1f} {:.1f}", x(steps[0].time_ms), y(steps[0].ratio));
+  for (double ratio = tick * std::ceil(low / tick); ratio <= high; ratio += tick)
+    text += line("axis", 0, y(ratio), 100, y(ratio)) +
+            fmt::format("<text x=\"-8\" y=\"{:.1f}\" text-anchor=\"end\">{:.3g}</text>",
+                        y(ratio) + 4, ratio);
   std::string dots;
-  for (const Step& step : steps) {
-    path += fmt::format("H{:.1f}V{:.1f}", x(step.time_ms), y(step.ratio));
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const double here = x(steps[i].time_ms), height = y(steps[i].ratio);
+    if (i > 0) text += line("step", here, y(steps[i - 1].ratio), here, height);
+    const double next = i + 1 < steps.size() ? x(steps[i + 1].time_ms) : 100;
+    text += line("step", here, height, next, height);
     dots += fmt::format(
-        "<circle class=\"dot\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4.5\"><title>{}</title>"
-        "</circle>",
-        x(step.time_ms), y(step.ratio), Escaped(step.title));
+        "<circle class=\"dot\" cx=\"{:.2f}%\" cy=\"{:.1f}\" r=\"4.5\"><title>{}</title></circle>",
+        here, height, Escaped(steps[i].title));
   }
-  path += fmt::format("H{:.1f}", x(begin + span));
-  text += fmt::format("<path class=\"step\" d=\"{}\"/>{}", path, dots);
-  text += fmt::format(
-      "<text x=\"48\" y=\"232\">{}</text><text x=\"1056\" y=\"232\" "
-      "text-anchor=\"end\">{}</text></svg>\n",
-      FormatUtc(begin).substr(0, 16), FormatUtc(begin + span).substr(0, 16));
+  text += dots + fmt::format(
+                     "<text x=\"0\" y=\"232\">{}</text><text x=\"100%\" y=\"232\" "
+                     "text-anchor=\"end\">{}</text></svg></div>\n",
+                     FormatUtc(begin).substr(0, 16), FormatUtc(begin + span).substr(0, 16));
   return text +
          "<p class=\"dim\">Geometric mean over all cases of newest / first time: lower is "
          "faster. A dot is a commit of main that "

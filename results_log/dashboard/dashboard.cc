@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
+
 #include "base/clock.h"
 #include "results_log/dashboard/parts.h"
 
@@ -35,6 +37,23 @@ std::string Escaped(std::string_view text) {
     }
   }
   return html;
+}
+
+std::string Breakable(std::string_view text) {
+  const auto letter = [&](std::size_t at) {
+    return at < text.size() && std::isalnum(static_cast<unsigned char>(text[at])) != 0;
+  };
+  std::string html;
+  std::size_t from = 0;
+  for (std::size_t at = 0; at + 1 < text.size(); ++at) {
+    const char c = text[at];
+    const bool digit = text[at + 1] >= '0' && text[at + 1] <= '9';
+    const bool within_a_word = at > 0 && letter(at - 1) && letter(at + 1) && !digit;
+    if (c != '_' && c != '/' && !((c == '-' || c == '.') && within_a_word)) continue;
+    html += Escaped(text.substr(from, at + 1 - from)) + "<wbr>";
+    from = at + 1;
+  }
+  return html + Escaped(text.substr(from));
 }
 
 std::vector<CaseBar> CasesOf(const std::vector<Point>& points) {

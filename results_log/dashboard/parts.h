@@ -16,6 +16,9 @@ inline constexpr double kStill = 0.003;
 // Text as HTML: & < > " ' escaped, control characters shown as U+FFFD.
 std::string Escaped(std::string_view text);
 
+// … that may be broken where a name has a joint (_ / and, between letters, - .), and there alone while that is enough.
+std::string Breakable(std::string_view text);
+
 // Cases with a time, in the order they were first measured.
 std::vector<CaseBar> CasesOf(const std::vector<Point>& points);
 

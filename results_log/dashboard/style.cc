@@ -23,7 +23,8 @@ p{margin:4px 0}.dim{color:var(--dim)}.num{text-align:right;font-variant-numeric:
 svg{display:block;width:100%;overflow:visible}
 .track{fill:var(--track)}.bar{fill:var(--moved)}.bar.still{fill:var(--still)}.bar.worse{fill:var(--worse)}
 .peer{stroke:var(--peer);stroke-width:2.5}.floor{stroke:var(--floor);stroke-width:3;stroke-dasharray:3 2}
-.record{fill:var(--fg)}.axis{stroke:var(--line)}.step{fill:none;stroke:var(--moved);stroke-width:2.5}
+.record{fill:var(--fg)}.axis{stroke:var(--line)}.step{stroke:var(--moved);stroke-width:2.5;stroke-linecap:round}
+.chart{padding:0 8px 0 48px}
 .dot{fill:var(--moved)}text{fill:var(--dim);font-size:13px}
 .key{display:flex;flex-wrap:wrap;gap:4px 18px;font-size:13px;color:var(--dim);margin:2px 0 8px}
 .key svg{display:inline-block;width:18px;height:12px;margin-right:5px;vertical-align:-1px}
@@ -32,7 +33,11 @@ th{text-align:left;font-weight:600;color:var(--dim);font-size:13px}th.num{text-a
 th,td{padding:5px 12px 5px 0;border-bottom:1px solid var(--line);vertical-align:top}
 td.long{min-width:220px;overflow-wrap:anywhere}td.short{white-space:nowrap}
 @media(max-width:640px){body{padding:14px 12px}.case{grid-template-columns:1fr;padding:8px 0}
-.case .says{font-size:14px}}
+.case .says{font-size:14px}
+.wide{overflow:visible}table,tbody,tr,td{display:block}tr.head,td:empty{display:none}
+tr{border-bottom:1px solid var(--line);padding:6px 0}td,td.num,td.short{border:0;padding:1px 0 1px 116px;
+min-width:0;text-align:left;white-space:normal;overflow-wrap:anywhere}
+td::before{content:attr(data-of);float:left;margin-left:-116px;color:var(--dim)}}
 @media print{:root{--bg:#fff;--fg:#000;--card:#fff}body{max-width:none;padding:0}
 section,tr,.case{break-inside:avoid}.bar,.track,.tile{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 )css";

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/clock.h"
+#include "base/counted.h"
 #include "base/json.h"
 #include "results_log/dashboard/parts.h"
 #include "results_log/retest.h"
@@ -17,12 +18,26 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kRows = 25;       // of the tables that only grow: the log has the rest
-constexpr std::size_t kNamedCases = 3;  // more than these are counted in a tile, and named below
+constexpr std::size_t kNamedCases = 3;  // more than these are counted in a tile, and named below,
+constexpr std::size_t kTileWidth = 24;  // … as are names with more letters than fit its first line
 
 std::string Tile(const std::string& value, const std::string& label, const char* state = "") {
   return fmt::format(
       "<div class=\"tile\"><b class=\"{}\">{}</b><span class=\"dim\">{}</span></div>\n", state,
-      Escaped(value), Escaped(label));
+      Breakable(value), Breakable(label));
+}
+
+// The words of a command, as a person would write them; what is no list of words stays as it is.
+std::string CommandText(const std::string& argv) {
+  const json words = json::parse(argv, nullptr, false);
+  if (!words.is_array()) return Breakable(argv);
+  std::string text;
+  for (const json& word : words) {
+    const std::string one = word.is_string() ? word.get<std::string>() : JsonText(word);
+    const bool plain = !one.empty() && one.find_first_of(" \t\n'\"") == std::string::npos;
+    text += (text.empty() ? "" : " ") + Breakable(plain ? one : "'" + one + "'");
+  }
+  return text;
 }
 
 // A table of cells that are HTML already; a header that begins with '#' is of numbers, one with '~'
@@ -33,16 +48,18 @@ std::string Table(const std::vector<std::string>& headers,
   const auto kind = [&](std::size_t column) {
     return headers[column][0] == '#' ? "num" : headers[column][0] == '~' ? "long" : "short";
   };
-  std::string text = "<div class=\"wide\"><table><tr>";
+  const auto name = [&](std::size_t column) {
+    const std::string& header = headers[column];
+    return header[0] == '#' || header[0] == '~' ? header.substr(1) : header;
+  };
+  std::string text = "<div class=\"wide\"><table><tr class=\"head\">";
   for (std::size_t i = 0; i < headers.size(); ++i)
-    text += fmt::format(
-        "<th class=\"{}\">{}</th>", kind(i),
-        headers[i][0] == '#' || headers[i][0] == '~' ? headers[i].substr(1) : headers[i]);
+    text += fmt::format("<th class=\"{}\">{}</th>", kind(i), name(i));
   text += "</tr>\n";
   for (const auto& row : rows) {
     text += "<tr>";
     for (std::size_t i = 0; i < row.size(); ++i)
-      text += fmt::format("<td class=\"{}\">{}</td>", kind(i), row[i]);
+      text += fmt::format("<td class=\"{}\" data-of=\"{}\">{}</td>", kind(i), name(i), row[i]);
     text += "</tr>\n";
   }
   return text + "</table></div>\n";
@@ -128,22 +145,25 @@ std::string Summary(const DashboardInput& input, const std::vector<CaseBar>& cas
   }
   if (!cases.empty()) {
     const double ratio = std::exp(sum / static_cast<double>(cases.size()));
-    text += Tile(
-        std::abs(ratio - 1) < kStill ? "not moved"
-        : ratio < 1                  ? fmt::format("{:.2f}x faster", 1 / ratio)
-                                     : fmt::format("{:.2f}x slower", ratio),
-        fmt::format("geometric mean over {} case{}", cases.size(), cases.size() == 1 ? "" : "s"),
-        ratio < 1 - kStill ? "moved" : "still");
+    text += Tile(std::abs(ratio - 1) < kStill ? "not moved"
+                 : ratio < 1                  ? fmt::format("{:.2f}x faster", 1 / ratio)
+                                              : fmt::format("{:.2f}x slower", ratio),
+                 "geometric mean over " + Counted(cases.size(), "case"),
+                 ratio < 1 - kStill ? "moved" : "still");
     text +=
         still.empty() ? Tile("none", "cases that have not moved", "moved")
-        : still.size() <= kNamedCases
+        : still.size() <= kNamedCases &&
+                fmt::format("{}", fmt::join(still, ", ")).size() <= kTileWidth
             ? Tile(fmt::format("{}", fmt::join(still, ", ")), "not moved (or slower)", "still")
             : Tile(fmt::format("{} of {}", still.size(), cases.size()),
                    fmt::format("cases not moved (or slower): {}", fmt::join(still, ", ")), "still");
   }
-  text += Tile(fmt::format("{} of {}", Landed(input), input.missions.size()), "missions landed");
-  text += Tile(fmt::format("{}", StandingRejections(input).size()),
-               fmt::format("rejections among {} entries", input.entries.size()));
+  text += Tile(fmt::format("{} of {}", Landed(input), input.missions.size()),
+               input.missions.size() == 1 ? "mission landed" : "missions landed");
+  const std::size_t rejections = StandingRejections(input).size();
+  text += Tile(std::to_string(rejections),
+               (rejections == 1 ? "rejection among " : "rejections among ") +
+                   Counted(input.entries.size(), "entry", "entries"));
   text += Cost(input, cases) + "</div>\n";
   for (const CampaignRow& row : input.campaigns)
     text +=
@@ -164,7 +184,7 @@ std::string Missions(const DashboardInput& input) {
                         : row->outcome == "crashed"    ? "worse"
                                                        : "";
     rows.push_back({Escaped(row->id), Escaped(row->flavour),
-                    Escaped(fmt::format("{}", fmt::join(row->cases, ", "))), Escaped(row->state),
+                    Breakable(fmt::format("{}", fmt::join(row->cases, ", "))), Escaped(row->state),
                     Escaped(row->outcome),
                     fmt::format("<span class=\"{}\">{}</span>", state, Escaped(row->merge_outcome)),
                     Span(row->started_ms, row->ended_ms, input.now_ms), SpendOf(*row),
@@ -220,9 +240,9 @@ std::string Recent(const DashboardInput& input) {
        ++entry) {
     std::vector<std::string> cases;
     for (const CaseResult& result : entry->cases)
-      cases.push_back(
-          Escaped(result.ratio ? fmt::format("{} {:+.1f} %", result.name, (*result.ratio - 1) * 100)
-                               : result.name));
+      cases.push_back(Breakable(
+          result.ratio ? fmt::format("{} {:+.1f} %", result.name, (*result.ratio - 1) * 100)
+                       : result.name));
     const char* state = entry->kind == EntryKind::kWin    ? "moved"
                         : entry->kind == EntryKind::kLoss ? "worse"
                                                           : "";
@@ -243,7 +263,7 @@ std::string Queue(const DashboardInput& input) {
     const std::string state = job.ended_ms ? job.outcome : job.started_ms ? "running" : "waiting";
     rows.push_back({Escaped(job.id), Escaped(job.device), Escaped(job.mission), Escaped(state),
                     Span(job.queued_ms, job.started_ms, input.now_ms),
-                    Span(job.started_ms, job.ended_ms, input.now_ms), Escaped(job.argv)});
+                    Span(job.started_ms, job.ended_ms, input.now_ms), CommandText(job.argv)});
   }
   return Table({"job", "device", "mission", "state", "#waited", "#ran", "~command"}, rows,
                "No job went through the device's queue yet.");

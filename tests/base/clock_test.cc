@@ -7,8 +7,8 @@ namespace crucible {
 namespace {
 
 TEST(FormatMicroseconds, GivesThreeDigitsInTheUnitThatFits) {
-  EXPECT_EQ(FormatMicroseconds(12), "12 us");
-  EXPECT_EQ(FormatMicroseconds(9.8), "9.8 us");
+  EXPECT_EQ(FormatMicroseconds(12), "12.0 us");
+  EXPECT_EQ(FormatMicroseconds(9.8), "9.80 us");
   EXPECT_EQ(FormatMicroseconds(652.3), "652 us");
   EXPECT_EQ(FormatMicroseconds(4684), "4.68 ms");
   EXPECT_EQ(FormatMicroseconds(25'800), "25.8 ms");
@@ -17,7 +17,7 @@ TEST(FormatMicroseconds, GivesThreeDigitsInTheUnitThatFits) {
 
 TEST(FormatMicroseconds, NeverRoundsUpIntoAnExponent) {
   EXPECT_EQ(FormatMicroseconds(999.4), "999 us");
-  EXPECT_EQ(FormatMicroseconds(999.7), "1 ms");
+  EXPECT_EQ(FormatMicroseconds(999.7), "1.00 ms");
   EXPECT_EQ(FormatMicroseconds(999'499), "999 ms");
   EXPECT_EQ(FormatMicroseconds(999'700), "1000 ms");
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/counted.h"
 #include "base/json.h"
 
 namespace crucible {
@@ -39,6 +40,13 @@ TEST(ValidUtf8, ReplacesWhatIsNoCharacterAndCutsBetweenCharacters) {
 TEST(JsonText, TakesAnyBytes) {
   EXPECT_EQ(JsonText({{"a", "caf\xe9"}}), "{\"a\":\"caf\xef\xbf\xbd\"}");
   EXPECT_EQ(JsonText(nlohmann::json::array({1}), 2), "[\n  1\n]");
+}
+
+TEST(Counted, SaysOneThingInTheSingular) {
+  EXPECT_EQ(Counted(1, "mission"), "1 mission");
+  EXPECT_EQ(Counted(0, "mission"), "0 missions");
+  EXPECT_EQ(Counted(12u, "entry", "entries"), "12 entries");
+  EXPECT_EQ(Counted(1, "turn is", "turns are"), "1 turn is");
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ TEST_F(Mistakes, InTheFilesAreToldWithTheirLineAndStartNothing) {
   };
   const Broken campaigns[] = {
       {"name = \"short\"", "name = [", {"campaign.toml:", "see missions/campaigns/demo.toml"}},
+      {"agents = 1", "agents = two", {"campaign.toml:3:11: expected a text in quotes, a number"}},
       {"agents = 1", "agnets = 1", {"campaign.toml:3", "unknown key 'agnets'", "'agents'?"}},
       {"agents = 1", "agents = \"two\"", {"campaign.toml:3", "'agents' is not a whole number"}},
       {"wall = \"4m\"", "wall = 4", {"campaign.toml:5", "'wall'"}},

@@ -1,121 +1,76 @@
-// kill -9 of the orchestrator at random points, then resume: nothing lost, nothing doubled.
+// kill -9 of the orchestrator at 20 random points and in the midst of merges, then resume: nothing
+// lost, nothing doubled, and main has what passed the gate alone.
 #include <signal.h>
 
 #include <cmath>
 #include <random>
-#include <set>
 
-#include "base/clock.h"
-#include "tests/e2e/campaign_fixture.h"
+#include "tests/e2e/kill_fixture.h"
 
 namespace crucible {
 namespace {
 
-using nlohmann::json;
+constexpr int kKills = 20;
+// … and more of them, each at a random point of a merge, until that many fell there.
+constexpr int kKillsInAMerge = 2, kMostKills = 26;
+constexpr std::int64_t kMostWaitMs = 60'000;  // for a merge to begin; far longer than it takes
 
-constexpr int kKills = 20, kMostKills = 30;
-// The start's measurement and an experiment: with less there was nothing to lose.
-constexpr std::size_t kWorthLosing = 2;
-
-class KillTest : public CampaignFixture {
- protected:
-  // The last words of a run, which say why it ended.
-  static std::string Tail(const std::string& text) {
-    return text.size() <= 4000 ? text : "…" + text.substr(text.size() - 4000);
-  }
-  // There is a log to read: not before the first launch has made its tables.
-  bool HasLog() {
-    const Captured run = Crucible({"log", "query", "--json"});
-    const bool none = run.err.find("there is none yet") != std::string::npos ||
-                      run.err.find("its making was cut off") != std::string::npos;
-    EXPECT_TRUE(run.status.ok() || none) << run.err;
-    return run.status.ok();
-  }
-  std::set<std::string> Keys() {
-    std::set<std::string> keys;
-    for (const json& entry : Query({"--limit", "0"})) {
-      const std::string key = entry["key"];
-      EXPECT_TRUE(keys.insert(key).second) << key << " is there twice";
-    }
-    return keys;
-  }
-};
+class KillTest : public KillFixture {};
 
 TEST_F(KillTest, ResumeAfterKillAtTwentyRandomPoints) {
   const std::uint64_t seed = std::random_device{}();
   std::mt19937_64 random(seed);
   SCOPED_TRACE(fmt::format("seed {}", seed));
   fmt::print("seed {}\n", seed);
-  Replace("examples/transpose/campaign.toml", "wall = \"5m\"", "wall = \"20m\"");
-  Replace("examples/transpose/campaign.toml", "missions = 2", "missions = 0");
-  Replace("examples/transpose/campaign.toml", "wall = \"2m\"", "wall = \"20s\"");
-  Commit("Let the campaign go on");
-  const std::string crucible = std::string(CRUCIBLE_BIN_DIR) + "/crucible";
-  const std::string start = Git({"rev-parse", "main"});
-  std::set<std::string> known;
-  for (int i = 0; i < kKills || (i < kMostKills && known.size() < kWorthLosing); ++i) {
-    // A launch killed before it had written anything is made again.
-    const bool launched = Crucible({"campaign", "status", "transpose"}).status.ok();
-    SubprocessSpec spec =
-        launched ? Spec({crucible, "campaign", "resume", "transpose"})
-                 : Spec({crucible, "campaign", "launch", "examples/transpose/campaign.toml"});
-    spec.out = spec.err = Stdio::kFile;
-    spec.log_path = root_ / "campaign.log";
-    auto run = Subprocess::Start(spec);
-    ASSERT_TRUE(run) << run.error().text;
-    // From the first instant to deep in the work: log-uniform between 20 ms and 12 s; on a machine
-    // that is too slow to have come to an experiment so, late ones.
-    const double exponent = std::uniform_real_distribution<>(i < kKills ? 0 : 0.9, 1)(random);
-    const auto delay = std::chrono::milliseconds(static_cast<int>(20 * std::pow(600.0, exponent)));
-    const auto ended = run->Wait(delay);
-    ASSERT_FALSE(ended) << fmt::format(
-        "run {} ({}) was to be killed after {} ms and ended by itself with {}; it said: {}", i,
-        launched ? "resume" : "launch", delay.count(), ended->Describe(),
-        Tail(ReadFile(root_ / "campaign.log").value()));
+  std::map<std::string, std::string> known;  // key -> what the experiment was
+  int in_a_merge = 0, kills = 0;
+  for (; kills < kKills || (kills < kMostKills && in_a_merge < kKillsInAMerge); ++kills) {
+    Subprocess run = Go();
+    // From the first instant to deep in the work: log-uniform between 20 ms and 10 s.
+    double wait_ms = 20 * std::pow(500.0, std::uniform_real_distribution<>(0, 1)(random));
+    if (kills >= kKills) {
+      EXPECT_TRUE(Await(&run, kMostWaitMs, [&] { return AMergeIsUnderWay(); })) << Said();
+      wait_ms = std::uniform_real_distribution<>(0, 1500)(random);
+    }
+    const auto ended = run.Wait(std::chrono::milliseconds(static_cast<int>(wait_ms)));
+    ASSERT_FALSE(ended) << fmt::format("run {} was to be killed and ended by itself with {}: {}",
+                                       kills, ended->Describe(), Said());
     // The orchestrator alone: its children must end by themselves or be ended by the next run.
-    ::kill(run->pid(), SIGKILL);
-    ASSERT_TRUE(run->Wait());
-    if (known.empty() && !HasLog()) continue;
-    const std::set<std::string> now = Keys();
-    for (const std::string& key : known)
-      EXPECT_TRUE(now.contains(key)) << key << " was lost by kill " << i;
+    ::kill(run.pid(), SIGKILL);
+    ASSERT_TRUE(run.Wait());
+    in_a_merge += AMergeIsUnderWay();
+    std::map<std::string, std::string> now;
+    for (const Entry& entry : Entries())
+      EXPECT_TRUE(now.emplace(entry.key, entry.change + entry.summary).second) << entry.key;
+    for (const auto& [key, what] : known)
+      EXPECT_EQ(now[key], what) << key << " was lost or changed by kill " << kills;
     known = now;
   }
-  EXPECT_GE(known.size(), kWorthLosing) << "nothing was at stake when the kills came";
-  // One last run that is told to end properly: running missions end and are merged.
-  SubprocessSpec spec = Spec({crucible, "campaign", "resume", "transpose"});
-  spec.out = spec.err = Stdio::kFile;
-  spec.log_path = root_ / "campaign.log";
-  auto last = Subprocess::Start(spec);
-  ASSERT_TRUE(last);
-  for (int i = 0;
-       i < 200 &&
-       Crucible({"campaign", "status", "--json"}).out.find("\"alive\": true") == std::string::npos;
-       ++i)
-    SystemClock().SleepFor(std::chrono::milliseconds(50));
-  EXPECT_TRUE(Crucible({"campaign", "pause", "transpose"}).status.ok());
-  const auto ended = last->Wait(std::chrono::minutes(3));
-  ASSERT_TRUE(ended) << ReadFile(root_ / "campaign.log").value();
-  EXPECT_TRUE(ended->ok()) << ReadFile(root_ / "campaign.log").value();
-  // No finished experiment lost or doubled.
-  const std::set<std::string> all = Keys();
-  for (const std::string& key : known) EXPECT_TRUE(all.contains(key)) << key;
-  // main moved by verified merges alone: as many as the log says, each a merge.
-  int landed = 0;
-  for (const json& entry : Query({"--kind", "win"}))
-    landed += entry["author"] == "orchestrator" && entry["landed"];
-  EXPECT_EQ(Git({"rev-list", "--first-parent", "--count", start + "..main"}),
-            std::to_string(landed));
-  EXPECT_EQ(Git({"rev-list", "--first-parent", "--merges", "--count", start + "..main"}),
-            std::to_string(landed));
+  EXPECT_GE(in_a_merge, kKillsInAMerge) << "no kill hit what moves main";
+  // One last run goes on until something has landed, and is told to end properly: running missions
+  // end and are merged.
+  Subprocess last = Go();
+  EXPECT_TRUE(Await(&last, 2 * kMostWaitMs, [&] {
+    return !Landings().empty() &&
+           Crucible({"campaign", "status", "--json"}).out.find("\"alive\": true") !=
+               std::string::npos;
+  })) << Said();
+  EXPECT_TRUE(Crucible({"campaign", "pause", "passes"}).status.ok());
+  const auto ended = last.Wait(std::chrono::minutes(3));
+  ASSERT_TRUE(ended) << Said();
+  EXPECT_TRUE(ended->ok()) << Said();
+  std::map<std::string, std::string> all;
+  for (const Entry& entry : Entries()) all[entry.key] = entry.change + entry.summary;
+  for (const auto& [key, what] : known) EXPECT_EQ(all[key], what) << key;
+  fmt::print("{} kills, {} in a merge; {} entries, {} merges landed\n", kills, in_a_merge,
+             all.size(), Landings().size());
+  EXPECT_GE(Landings().size(), 1u) << Said();
+  ExpectEachFinishedExperimentOnce();
+  ExpectMainMovedByVerifiedMergesAlone();
   // Nothing is left: worktrees, branches, processes, a held lock.
   ExpectTidy();
   EXPECT_TRUE(ProcessesWithEnvironment("CRUCIBLE_E2E", mark_).empty());
-  const auto free_device = RunCaptured(Spec({std::string(CRUCIBLE_BIN_DIR) + "/gpu_run", "--device",
-                                             "cpu", "--queue-limit", "5s", "--", "true"}),
-                                       std::chrono::seconds(20));
-  ASSERT_TRUE(free_device);
-  EXPECT_TRUE(free_device->status.ok()) << free_device->err;
+  ExpectDeviceFree();
 }
 
 }  // namespace

@@ -127,7 +127,7 @@ TEST_F(PeopleTest, AStopIsTheReasonThatIsToldAndMayBeSaidTwice) {
   EXPECT_EQ(again.out, "campaign short is stopping already\n") << again.err;
   ::kill(run.pid(), SIGCONT);
   ASSERT_TRUE(run.Wait(std::chrono::minutes(1))) << Said();
-  EXPECT_NE(Said().find("campaign short stopped: 1 missions"), std::string::npos) << Said();
+  EXPECT_NE(Said().find("campaign short stopped: 1 mission, "), std::string::npos) << Said();
   EXPECT_NE(Said().find("(stopped by a person)"), std::string::npos) << Said();
   EXPECT_EQ(Status()["message"], "stopped by a person");
 

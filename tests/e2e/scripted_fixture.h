@@ -12,27 +12,11 @@
 #include <set>
 
 #include "base/clock.h"
-#include "tests/e2e/campaign_fixture.h"
 #include "tests/e2e/scripted_turns.h"
+#include "tests/e2e/wasteful_fixture.h"
 
 namespace crucible {
 
-// Whole passes over the matrix, each writing the same result: the first is enough.
-inline constexpr char kWastefulKernel[] =
-    R"(// transpose.cc: out[j][i] = in[i][j] for n x n floats, row-major, in passes.
-#include "tuning.h"
-
-extern "C" int transpose(const float* in, float* out, int n) {
-  const int passes = n > 180 ? kLargePasses : kPasses;
-
-  for (int pass = 0; pass < passes; ++pass)
-    for (int i = 0; i < n; ++i)
-      for (int j = 0; j < n; ++j)
-        out[static_cast<long>(j) * n + i] = in[static_cast<long>(i) * n + j];
-
-  return 0;
-}
-)";
 inline constexpr char kWastefulTuning[] =
     R"(// tuning.h: how often the kernel goes over the matrix.
 #pragma once
@@ -43,8 +27,6 @@ inline constexpr int kPasses = 3;       // n up to 180
 
 inline constexpr int kLargePasses = 3;  // n above 180
 )";
-inline constexpr char kKernelFile[] = "examples/transpose/transpose.cc";
-inline constexpr char kTuningFile[] = "examples/transpose/tuning.h";
 
 class ScriptedFixture : public CampaignFixture {
  protected:

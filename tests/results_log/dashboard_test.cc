@@ -66,7 +66,7 @@ TEST_F(Dashboard, ABarIsAsWideAsItsTimeOnItsFirst) {
   EXPECT_THAT(Bar("n32"), HasSubstr("class=\"track\" x=\"0\" y=\"3\" width=\"76.92%\""));
   EXPECT_THAT(Bar("n32"), HasSubstr("class=\"bar moved\" x=\"0\" y=\"3\" width=\"50.00%\""));
   EXPECT_THAT(Bar("n32"), HasSubstr("1.54x faster"));
-  EXPECT_THAT(Bar("n32"), HasSubstr("100 us → 65 us"));
+  EXPECT_THAT(Bar("n32"), HasSubstr("100 us → 65.0 us"));
   EXPECT_THAT(Page(), HasSubstr("<b class=\"moved\">1.54x faster</b>"));
 }
 
@@ -74,7 +74,7 @@ TEST_F(Dashboard, ACaseWithTwoStartPointsAndNothingLandedHasNotMoved) {
   Add("n32", "main", "c1", 100, true);
   Add("n32", "main", "c1", 72);  // another campaign began on the same main
   EXPECT_THAT(Bar("n32"), HasSubstr("not moved"));
-  EXPECT_THAT(Bar("n32"), HasSubstr("main alone since: 72 us"));
+  EXPECT_THAT(Bar("n32"), HasSubstr("main alone since: 72.0 us"));
   const std::string page = Page();
   EXPECT_THAT(page, Not(HasSubstr("x faster</b>")));
   EXPECT_THAT(page, HasSubstr("geomean 1.000"));
@@ -87,7 +87,7 @@ TEST_F(Dashboard, FloorAndPeersStandWhereTheirTimesAre) {
   Add("n32", "peer", "eigen", 52);
   Add("n32", "peer", "mkl & co", 900);
   EXPECT_THAT(Bar("n32"), HasSubstr("<line class=\"floor\" x1=\"20.00%\" x2=\"20.00%\""));
-  EXPECT_THAT(Bar("n32"), HasSubstr("floor: 26 us, flops"));
+  EXPECT_THAT(Bar("n32"), HasSubstr("floor: 26.0 us, flops"));
   EXPECT_THAT(Bar("n32"), HasSubstr("<line class=\"peer\" x1=\"40.00%\" x2=\"40.00%\""));
   EXPECT_THAT(Bar("n32"), HasSubstr("<line class=\"peer\" x1=\"100.00%\" x2=\"100.00%\""))
       << "beyond the scale it stands at its end";
@@ -111,10 +111,11 @@ TEST_F(Dashboard, RejectionsAreCountedByMechanismAndReplacedOnesAreNot) {
   Reject(EntryKind::kLoss, "unroll", 1.5);
   Reject(EntryKind::kWin, "unroll", 0.9).supersedes = "key3";
   const std::string page = Page();
-  EXPECT_THAT(page, HasSubstr("<td class=\"long\">panel width</td><td class=\"num\">2</td>"
-                              "<td class=\"short\">1 loss, 1 null</td>"
-                              "<td class=\"num\">+8.0 % n32</td>"));
-  EXPECT_THAT(page, Not(HasSubstr("<td class=\"long\">unroll</td><td class=\"num\">1</td>")));
+  EXPECT_THAT(page, HasSubstr("<td class=\"long\" data-of=\"mechanism\">panel width</td>"
+                              "<td class=\"num\" data-of=\"count\">2</td>"
+                              "<td class=\"short\" data-of=\"kinds\">1 loss, 1 null</td>"
+                              "<td class=\"num\" data-of=\"worst\">+8.0 % n32</td>"));
+  EXPECT_THAT(page, Not(HasSubstr(">unroll</td><td class=\"num\" data-of=\"count\">1</td>")));
   EXPECT_THAT(page, HasSubstr("<b class=\"\">2</b><span class=\"dim\">rejections among 4 entries"));
 }
 
@@ -134,6 +135,32 @@ TEST_F(Dashboard, TheCostIsOfTheTargetsOwnMissions) {
   Job("m7", 3'600'000);  // of another target
   EXPECT_THAT(Page(), HasSubstr("<b class=\"\">500 ms</b><span class=\"dim\">device time of "
                                 "missions per accepted us"));
+}
+
+TEST_F(Dashboard, ALongNameBreaksAtItsJointsAndIsCountedInATileTooNarrowForIt) {
+  Add("n1024_lapack_geometric", "main", "c1", 100, true);
+  Add("n512_glued_wilkinson", "main", "c1", 100, true);
+  EXPECT_THAT(Bar("n1024_<wbr>lapack_<wbr>geometric"), HasSubstr("not moved"));
+  EXPECT_THAT(Page(), HasSubstr("<b class=\"still\">2 of 2</b>"));
+}
+
+TEST_F(Dashboard, TheChartsLettersDoNotShrinkWithThePage) {
+  Add("n32", "main", "c1", 100, true);
+  Add("n32", "main", "c2", 50, true);
+  const std::string page = Page();
+  EXPECT_THAT(page, Not(HasSubstr("viewBox")));
+  EXPECT_THAT(page, HasSubstr("<line class=\"step\" x1=\"0.00%\""));
+}
+
+TEST_F(Dashboard, AJobsCommandIsShownAsWordsAndOneThingInTheSingular) {
+  Job("m1", 5000);
+  input_.jobs.back().argv = R"(["sh","-c","sleep 1","a&b"])";
+  Mission("m1", "landed");
+  Reject(EntryKind::kLoss, "unroll", 1.5);
+  const std::string page = Page();
+  EXPECT_THAT(page, HasSubstr("sh -c &#39;sleep 1&#39; a&amp;b"));
+  EXPECT_THAT(page, HasSubstr("mission landed"));
+  EXPECT_THAT(page, HasSubstr("rejection among 1 entry"));
 }
 
 TEST_F(Dashboard, OfAnEmptyLogIsWhole) {

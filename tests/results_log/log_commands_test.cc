@@ -102,6 +102,26 @@ TEST_F(LogCommandsTest, ASupersedingEntryTakesTheOldOnesPlace) {
   EXPECT_THAT(list, Not(HasSubstr("e1 ")));
 }
 
+TEST_F(LogCommandsTest, ABeginningThatFitsSeveralKeysIsRefusedWithTheCandidates) {
+  for (const char* key : {"abcdef.m1.1", "abcdef.m1.10", "abcdef.m2.1"}) {
+    Entry entry;
+    entry.key = key;
+    entry.target = "eigh";
+    entry.kind = EntryKind::kLoss;
+    entry.reason = "slower";
+    entry.cases = {{.name = "n32"}};
+    ASSERT_TRUE(Store::Open(log_)->AddEntry(entry));
+  }
+  for (const auto& command :
+       {std::vector<std::string>{"show", "abcdef"},
+        std::vector<std::string>{"split", "abcdef", "--part", "one: a", "--part", "two: b"}}) {
+    const std::string told = Log(command, 2);
+    EXPECT_THAT(told, HasSubstr("e1 (abcdef.m1.1), e2 (abcdef.m1.10), e3 (abcdef.m2.1)"));
+  }
+  EXPECT_THAT(Log({"show", "abcdef.m1.1"}), HasSubstr("e1 "));  // a whole key is itself
+  EXPECT_THAT(Log({"show", "abcdef.m2"}), HasSubstr("e3 "));    // one alone begins so
+}
+
 TEST_F(LogCommandsTest, SplittingMakesEachPartAnEntryAndTheWholeConflated) {
   Log({"add", "--kind", "loss", "--case", "n32", "--target", "eigh", "--mechanism",
        "panels and rows", "--condition", "driver=1", "--before", "100", "--after", "110"});

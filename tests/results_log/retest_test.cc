@@ -126,8 +126,19 @@ TEST(Floor, IsAssertedUnlessItNamesWhatItWasComputedFrom) {
   EXPECT_TRUE(IsAssertedFloor(floor));
   floor.reason = "it is well known";
   EXPECT_TRUE(IsAssertedFloor(floor));
-  floor.reason = "2 GB at 3.3 TB/s";
-  EXPECT_FALSE(IsAssertedFloor(floor));
+  for (const char* without :
+       {"somebody measured 12 us in 2019", "10/3 n^3 flops", "2.18 Mflop",
+        "n = 32 takes 9 launches", "5 % below the record", "12us", "3 steps"}) {
+    floor.reason = without;
+    EXPECT_TRUE(IsAssertedFloor(floor)) << without;
+  }
+  for (const char* with :
+       {"2 GB at 3.3 TB/s", "2.18 Mflop at 66.9 TFLOPS (stated peak)", "20 x 100 flop at 2 Gflop/s",
+        "2 cores x 32 flops/cycle x 3.5 GHz", "9 launches, latency 2.1 us each",
+        "40 MB at 4.8e12 bytes per second", "32 lanes at 1,980 MHz"}) {
+    floor.reason = with;
+    EXPECT_FALSE(IsAssertedFloor(floor)) << with;
+  }
   floor.reason = "measured";
   floor.evidence = {{"profile", "p.txt", ""}};
   EXPECT_FALSE(IsAssertedFloor(floor));

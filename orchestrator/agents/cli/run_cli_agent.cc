@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/counted.h"
 #include "orchestrator/agents/cli/cli_transcript.h"
 #include "orchestrator/agents/llm/api_key.h"
 #include "orchestrator/agents/llm/wire_json.h"
@@ -154,7 +155,7 @@ void Run::CheckLimits() {
   }
   result_ns_ = 0;
   if (limits.turns > 0 && totals.turns > limits.turns)
-    return EndBecause(Kind::kBudget, fmt::format("{} turns are spent", limits.turns));
+    return EndBecause(Kind::kBudget, Counted(limits.turns, "turn") + " spent");
   if (limits.tokens > 0 && tokens > limits.tokens)
     return EndBecause(Kind::kBudget,
                       fmt::format("{} of {} tokens are spent", tokens, limits.tokens));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
 #include "base/json.h"
 #include "orchestrator/agents/tools/bounded.h"
 #include "orchestrator/agents/tools/duplicates.h"
@@ -49,9 +50,10 @@ Result<> ExperimentsLeft(const Session& session, const std::string& tree) {
   if (most <= 0 || session.state.measured.contains(tree) ||
       static_cast<int>(session.state.measured.size()) < most)
     return {};
-  return Fail(ErrorKind::kUsage, "compare", session.order().id,
-              fmt::format("the mission's {} experiments are used up", most),
-              "log the last one, commit what was accepted, and report");
+  return Fail(
+      ErrorKind::kUsage, "compare", session.order().id,
+      fmt::format("the mission's {} used up", Counted(most, "experiment is", "experiments are")),
+      "log the last one, commit what was accepted, and report");
 }
 
 // A comparison that nobody logs is lost to every later mission, so the next one waits for it. What
@@ -119,7 +121,8 @@ std::string Advice(const Session& session, const Comparison& comparison,
     text = "Log it with log_experiment; restore puts the files back as they were.\n";
   const int most = session.order().experiments;
   if (most > 0)
-    text += fmt::format("{} of {} experiments made.\n", session.state.measured.size(), most);
+    text +=
+        fmt::format("{} of {} made.\n", session.state.measured.size(), Counted(most, "experiment"));
   return text;
 }
 

@@ -47,7 +47,7 @@ TEST_F(AttachTest, PrintsARowThatWasHalfWrittenOnceItIsWhole) {
   std::ostringstream out;
   int looks = 0;
   const auto attached = Attach(
-      &*store_, workspace_, row_.id, true,
+      &*store_, workspace_, row_.id, {},
       [&] {
         if (++looks == 1) {
           EXPECT_EQ(out.str(), "");
@@ -65,11 +65,21 @@ TEST_F(AttachTest, AMissionWithoutATranscriptSaysWhereToLook) {
   End();
   std::ostringstream out;
   const auto attached = Attach(
-      &*store_, workspace_, row_.id, true, [] { return false; }, out, SystemClock());
+      &*store_, workspace_, row_.id, {}, [] { return false; }, out, SystemClock());
   ASSERT_FALSE(attached);
   EXPECT_THAT(attached.error().text, HasSubstr("agent.log"));
   EXPECT_FALSE(Attach(
-      &*store_, workspace_, "m99", true, [] { return false; }, out, SystemClock()));
+      &*store_, workspace_, "m99", {}, [] { return false; }, out, SystemClock()));
+}
+
+TEST_F(AttachTest, GivesAProgramTheWholeRowsAsJsonLines) {
+  const std::string whole = "{\"kind\":\"answer\",\"text\":\"" + std::string(2000, 'x') + "\"}\n";
+  Write(whole + "no json\n");
+  std::ostringstream out;
+  const AttachOptions options{.follow = false, .as_json = true};
+  ASSERT_TRUE(Attach(
+      &*store_, workspace_, row_.id, options, [] { return false; }, out, SystemClock()));
+  EXPECT_EQ(out.str(), whole + "{\"kind\":\"text\",\"text\":\"no json\"}\n");
 }
 
 TEST(TranscriptView, ShowsACommandLineAgentsWordsAndCalls) {

@@ -166,7 +166,7 @@ TEST_F(CliMission, TheToolsKeepTheMissionsLimits) {
       "sed -i 's/speed = 1/speed = 2/' kernel/k.cc\n" + AsksMcp("compare", {{"rule", "claim"}}) +
       AsksMcp("log_experiment", {{"mechanism", "speed"}, {"hypothesis", "faster"}}) +
       "sed -i 's/speed = 2/speed = 3/' kernel/k.cc\n" + AsksMcp("compare", {{"rule", "claim"}}));
-  EXPECT_THAT(told, HasSubstr("1 experiments are used up"));
+  EXPECT_THAT(told, HasSubstr("1 experiment is used up"));
 }
 
 TEST(RelayMcp, SaysWhatIsMissingOutsideASandbox) {

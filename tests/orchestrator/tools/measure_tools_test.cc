@@ -62,7 +62,7 @@ TEST_F(MeasureTools, ExperimentsAreCountedByFilesAndEndAtTheBudget) {
   EXPECT_ANSWER(Call("compare", json::object()), "Accepted");  // the same files, confirmed
   EXPECT_ANSWER(Call("log_experiment", {{"mechanism", "m"}, {"hypothesis", "h"}}), "win");
   Edit("speed = 2", "speed = 3");
-  EXPECT_REFUSED(Call("compare", json::object()), "1 experiments are used up");
+  EXPECT_REFUSED(Call("compare", json::object()), "1 experiment is used up");
 }
 
 TEST_F(MeasureTools, TheNextComparisonWaitsForTheLogOfTheLast) {
