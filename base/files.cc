@@ -32,10 +32,10 @@ std::string_view AdviceFor(int error_number) {
     case EPERM:
     case EROFS:
       return "check the permissions of that path";
-    case ENOENT:
-      return "check the path";
+    case EISDIR:
+      return "name a file in it";
     default:
-      return "";
+      return "check the path";
   }
 }
 

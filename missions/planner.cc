@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "base/clock.h"
+#include "base/counted.h"
 #include "base/json.h"
 #include "missions/margins.h"
 
@@ -120,8 +121,8 @@ class Planner {
           const ChangedCondition first = ReasonsToRetest(*entries.front(), in_.now).front();
           return std::pair(
               fmt::format("Measure again what was rejected on {} under other conditions", name),
-              fmt::format("{} rejection{} of {} up for a retest; {}: {} -> {}", entries.size(),
-                          entries.size() == 1 ? "" : "s", name, first.field, first.then,
+              fmt::format("{} of {} up for a retest; {}: {} -> {}",
+                          Counted(entries.size(), "rejection"), name, first.field, first.then,
                           first.now));
         });
   }
@@ -131,8 +132,8 @@ class Planner {
                        [](const std::string& name, const std::vector<const Entry*>& entries) {
                          return std::pair(
                              fmt::format("Measure again what stayed inconclusive on {}", name),
-                             fmt::format("{} inconclusive experiment{} of {} re-queued",
-                                         entries.size(), entries.size() == 1 ? "" : "s", name));
+                             fmt::format("{} of {} re-queued",
+                                         Counted(entries.size(), "inconclusive experiment"), name));
                        });
   }
 
@@ -332,8 +333,8 @@ class Planner {
     score.why = fmt::format("{:.3g} = room {:.3g} ({}) x staleness {}", score.value, room,
                             room_text, 1 + ended);
     if (halvings > 0)
-      score.why += fmt::format(", halved {} time{} for missions on it that landed nothing",
-                               halvings, halvings == 1 ? "" : "s");
+      score.why +=
+          ", halved " + Counted(halvings, "time") + " for missions on it that landed nothing";
     return score;
   }
 

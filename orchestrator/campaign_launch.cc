@@ -4,6 +4,7 @@
 #include <regex>
 
 #include "base/clock.h"
+#include "base/counted.h"
 #include "base/file_lock.h"
 #include "base/files.h"
 #include "base/hash.h"
@@ -40,8 +41,8 @@ Result<> CheckPlace(const Workspace& workspace, Repository* repository) {
   CRUCIBLE_ASSIGN(const std::vector<std::string> dirty, repository->DirtyPathsOfMain());
   if (!dirty.empty())
     return Fail(ErrorKind::kUsage, "launch in", repository->common_directory().string(),
-                fmt::format("main is checked out with {} uncommitted change(s), e.g. {}",
-                            dirty.size(), dirty.front()),
+                fmt::format("main is checked out with {}, e.g. {}",
+                            Counted(dirty.size(), "uncommitted change"), dirty.front()),
                 note.empty() ? "commit or stash them, since merges move main"
                              : "a merge was cut off: " + note);
   CRUCIBLE_ASSIGN(const std::int64_t free, FreeBytes(NearestFolder(workspace.home)));
@@ -113,9 +114,10 @@ Result<Campaign> Campaign::Launch(const CampaignFile& file, const std::filesyste
   CRUCIBLE_ASSIGN(Target target, LoadTarget(file.target));
   for (const std::string& name : file.cases)
     if (target.FindCase(name) == nullptr)
-      return Fail(ErrorKind::kUsage, "launch", file.name,
-                  fmt::format("its cases name {}, which target {} does not have", name, target.name),
-                  "look at the [[case]] tables of " + file.target.string());
+      return Fail(
+          ErrorKind::kUsage, "launch", file.name,
+          fmt::format("its cases name {}, which target {} does not have", name, target.name),
+          "look at the [[case]] tables of " + file.target.string());
   CRUCIBLE_ASSIGN(Repository opened, Repository::Open(repository, file.branch));
   CRUCIBLE_TRY(CheckPlace(workspace, &opened));
   if (file.agent.kind == "proposer") CRUCIBLE_TRY(CheckKnobs(target, &opened));

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "base/counted.h"
 #include "base/files.h"
 #include "base/paths.h"
 #include "base/subprocess.h"
@@ -63,7 +64,7 @@ void ExamineRepository(const std::filesystem::path& start, const std::string& br
   if (dirty && !dirty->empty())
     findings->push_back(
         {Health::kWarn, "checkout of " + repository->main_branch(),
-         fmt::format("{} uncommitted change(s), e.g. {}", dirty->size(), dirty->front()),
+         fmt::format("{}, e.g. {}", Counted(dirty->size(), "uncommitted change"), dirty->front()),
          "commit or stash them before a launch"});
 }
 

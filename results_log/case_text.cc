@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "base/counted.h"
 
 namespace crucible {
 
@@ -21,8 +22,7 @@ std::string CaseText(const CaseResult& result, bool whole) {
   if (whole && result.ratio_low && result.ratio_high)
     text += fmt::format(", {:+.1f} to {:+.1f} %", (*result.ratio_low - 1) * 100,
                         (*result.ratio_high - 1) * 100);
-  if (whole && result.rounds)
-    text += fmt::format(", {} round{}", *result.rounds, *result.rounds == 1 ? "" : "s");
+  if (whole && result.rounds) text += ", " + Counted(*result.rounds, "round");
   return text + ")";
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "base/counted.h"
 #include "base/json.h"
 #include "base/output.h"
 #include "orchestrator/cli/log_command.h"
@@ -60,10 +61,10 @@ std::string SurveyText(const RetestSurvey& survey, const std::string& target, co
   add(survey.replaced, "replaced by a newer entry");
   add(survey.settled, "won or measured again since");
   add(survey.without_conditions, "without any conditions");
-  return fmt::format("{} up for a retest; looked at {} rejection{} or undecided result{}{}{}\n",
-                     up == 0 ? "nothing is" : std::to_string(up), all, all == 1 ? "" : "s",
-                     all == 1 ? "" : "s", of,
-                     became.empty() ? "" : fmt::format(": {}", fmt::join(became, ", ")));
+  return fmt::format(
+      "{} up for a retest; looked at {}{}{}\n", up == 0 ? "nothing is" : std::to_string(up),
+      Counted(all, "rejection or undecided result", "rejections or undecided results"), of,
+      became.empty() ? "" : fmt::format(": {}", fmt::join(became, ", ")));
 }
 
 }  // namespace

@@ -89,6 +89,16 @@ TEST_F(Files, HomeIsBesideTheCommonGitDirectory) {
   EXPECT_FALSE(CrucibleHome("/proc"));
 }
 
+TEST_F(Files, EveryFailureSaysWhatToDo) {
+  const auto folder = ReadFile(root_);
+  ASSERT_FALSE(folder);
+  EXPECT_NE(folder.error().text.find("Is a directory; name a file in it"), std::string::npos)
+      << folder.error().text;
+  const auto too_long = WriteFileAtomically(root_ / std::string(300, 'x'), "");
+  ASSERT_FALSE(too_long);
+  EXPECT_NE(too_long.error().text.find("; "), std::string::npos) << too_long.error().text;
+}
+
 TEST(Hash, KnownAnswer) {
   EXPECT_EQ(Sha256Hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(RandomHex(8).size(), 16u);

@@ -73,7 +73,7 @@ Today: compiler gcc 13.
 
 ## Records and floor
 
-- n32: record 100 us [e2], first 120 us [e3], openblas 90 us [e2], floor 12 us (everybody knows) [e1], 8.3x above the floor
+- n32: record 100 us [e2], first 120 us [e3], openblas 90.0 us [e2], floor 12.0 us (everybody knows) [e1], 8.3x above the floor
 
 ## What holds, and why
 
@@ -184,7 +184,7 @@ TEST(Brief, WithoutAReasonTheSummarySaysWhy) {
 TEST(Brief, APointWithoutAnEntryIsNotCited) {
   BriefInput input = Example();
   for (Point& point : input.points) point.entry_key.clear();
-  EXPECT_THAT(CompileBrief(input), HasSubstr("record 100 us, first 120 us, openblas 90 us, floor"));
+  EXPECT_THAT(CompileBrief(input), HasSubstr("record 100 us, first 120 us, openblas 90.0 us, floor"));
 }
 
 TEST(Brief, ABudgetThatCannotBeKeptIsNamed) {

@@ -67,7 +67,7 @@ TEST_F(Mistakes, InTheFilesAreToldWithTheirLineAndStartNothing) {
   ExpectRefused({"campaign", "status"}, 1, {"there is none yet", "crucible init"});
   Write("examples/transpose/tuning.h", "// changed\n");
   ExpectRefused({"campaign", "launch", "campaign.toml"}, 2,
-                {"uncommitted change", "tuning.h", "commit or stash"});
+                {"1 uncommitted change, e.g.", "tuning.h", "commit or stash"});
   // In the background no less: told here, and nothing is left.
   ExpectRefused({"campaign", "launch", "--detach", "campaign.toml"}, 2,
                 {"uncommitted change", "tuning.h"});

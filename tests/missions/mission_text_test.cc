@@ -31,8 +31,8 @@ TEST(MissionText, SaysGoalLimitsPathsBudgetAndCommands) {
   const std::string text = MissionText("m7", plan, Toy(), {90'000, 6}, "trunk", base, "/tmp/w/m7");
   for (const char* part :
        {"# Mission m7 (explorer): Make n32 faster", "off trunk at 0123456789ab",
-        "its bar has not moved", "floor 12 us (flops)", "No other case may get slower: `n176`",
-        "- kernels/toy/\n", "- kernels/toy/api.h", "6 experiments",
+        "its bar has not moved", "floor 12.0 us (flops)", "No other case may get slower: `n176`",
+        "  - kernels/toy/\n", "- kernels/toy/api.h", "6 experiments",
         "Measure these again first: [abc123]", "a toy {{kernel}}",
         "crucible check /tmp/w/m7 --target /r/toy.toml",
         "crucible compare 0123456789ab /tmp/w/m7 --case n32 --target /r/toy.toml", "`pivot`",

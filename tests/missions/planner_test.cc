@@ -146,8 +146,8 @@ TEST_F(Planner, TheLargestDistanceToTheFloorWins) {
   Measured("b", 200, "peer", "fast");  // slower than ours: 0.1
   Measured("c", 50);                   // ln 5
   EXPECT_EQ(Plan().cases, Names{"c"});
-  EXPECT_NE(Plan().why.find("floor 10 us"), std::string::npos) << Plan().why;
-  EXPECT_NE(Plan().goal.find("than 50 us (floor 10 us)"), std::string::npos) << Plan().goal;
+  EXPECT_NE(Plan().why.find("floor 10.0 us"), std::string::npos) << Plan().why;
+  EXPECT_NE(Plan().goal.find("than 50.0 us (floor 10.0 us)"), std::string::npos) << Plan().goal;
   Mission("done", {"c"});  // landed nothing: ln 5 halved, ln 4 not
   EXPECT_EQ(Plan().cases, Names{"a"});
 }

@@ -114,7 +114,7 @@ TEST_F(LogCommandsTest, ABeginningThatFitsSeveralKeysIsRefusedWithTheCandidates)
   }
   for (const auto& command :
        {std::vector<std::string>{"show", "abcdef"},
-        std::vector<std::string>{"split", "abcdef", "--part", "one: a", "--part", "two: b"}}) {
+        std::vector<std::string>{"split", "abcdef", "--part", "loss:one", "--part", "win:two"}}) {
     const std::string told = Log(command, 2);
     EXPECT_THAT(told, HasSubstr("e1 (abcdef.m1.1), e2 (abcdef.m1.10), e3 (abcdef.m2.1)"));
   }
@@ -184,7 +184,7 @@ TEST_F(LogCommandsTest, AFloorWithoutALimitIsListedInTheBriefAsAsserted) {
   EXPECT_THAT(asserted, HasSubstr("12 us"));
   EXPECT_THAT(asserted, HasSubstr("than 7 us"));
   EXPECT_THAT(asserted, Not(HasSubstr("9 us")));
-  EXPECT_THAT(brief, HasSubstr("floor 9.8 us (2.18 Mflop at 222 Gflop/s)"));
+  EXPECT_THAT(brief, HasSubstr("floor 9.80 us (2.18 Mflop at 222 Gflop/s)"));
 }
 
 TEST_F(LogCommandsTest, NonsenseIsRefusedAndNothingIsAdded) {
@@ -192,8 +192,9 @@ TEST_F(LogCommandsTest, NonsenseIsRefusedAndNothingIsAdded) {
     words.insert(words.begin(), {"add", "--target", "eigh", "--case", "n32", "--mechanism", "m"});
     EXPECT_THAT(Log(words, code), HasSubstr(why));
   };
-  refused({"--kind", "win", "--before", "10", "--after", "11"}, "a win that went from 10 us to 11");
-  refused({"--kind", "loss", "--before", "11", "--after", "10"}, "a loss that went from 11 us");
+  refused({"--kind", "win", "--before", "10", "--after", "11"},
+          "a win that went from 10.0 us to 11");
+  refused({"--kind", "loss", "--before", "11", "--after", "10"}, "a loss that went from 11.0 us");
   refused({"--kind", "loss", "--evidence", "foo=bar"}, "--evidence foo=bar: there is no such kind");
   refused({"--kind", "loss", "--evidence", "report=gone.json"}, "there is no such file", 1);
   refused({"--kind", "loss", "--before", "-3"}, "-3 is not a number above 0");
@@ -221,7 +222,7 @@ TEST_F(LogCommandsTest, AFileThatIsEvidenceIsHashed) {
 TEST_F(LogCommandsTest, AFloorWithAReasonAloneSaysEnough) {
   Log({"add", "--kind", "floor", "--target", "eigh", "--case", "n32", "--after", "9", "--reason",
        "2 Mflop at 222 Gflop/s"});
-  EXPECT_THAT(Log({"show", "e1"}), HasSubstr("n32 cannot be faster than 9 us"));
+  EXPECT_THAT(Log({"show", "e1"}), HasSubstr("n32 cannot be faster than 9.00 us"));
   EXPECT_THAT(Log({"add", "--kind", "floor", "--target", "eigh"}, 2), HasSubstr("says nothing"));
 }
 

@@ -48,7 +48,7 @@ TEST(Records, PeersAreComparedWithinTheNewestRunThatTimedThem) {
   EXPECT_EQ(records[0]["beside_peers"]["ours_us"], 40);
   EXPECT_EQ(records[0]["beside_peers"]["peers"].size(), 1u);
   const std::string text = RecordsText(records);
-  EXPECT_THAT(text, HasSubstr("in one run (end): ours 40 us, eigen 88 us: 2.20 times as fast"));
+  EXPECT_THAT(text, HasSubstr("in one run (end): ours 40.0 us, eigen 88.0 us: 2.20 times as fast"));
   EXPECT_THAT(text, Not(HasSubstr("openblas")));
 }
 

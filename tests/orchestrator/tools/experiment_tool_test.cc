@@ -22,7 +22,7 @@ TEST_F(ExperimentTool, TheNumbersAreTheHarnesss) {
   Edit("speed = 1", "speed = 2");
   EXPECT_ANSWER(Call("compare", json::object()), "accepted");
   EXPECT_ANSWER(Call("log_experiment", Words("speed", {{"speed", {1, 2}}})),
-                "logged as [e1]: win speed: n32 100 us -> 90 us (-10.0 %");
+                "logged as [e1]: win speed: n32 100 us -> 90.0 us (-10.0 %");
   const Entry entry = Entries().at(0);
   EXPECT_EQ(entry.key, "c0.m1.1");
   EXPECT_EQ(entry.author, "agent:toy-model");

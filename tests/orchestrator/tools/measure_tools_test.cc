@@ -58,7 +58,7 @@ TEST_F(MeasureTools, AChangeOfForeignFilesIsNeitherBuiltNorJudged) {
 TEST_F(MeasureTools, ExperimentsAreCountedByFilesAndEndAtTheBudget) {
   order().experiments = 1;
   Edit("speed = 1", "speed = 2");
-  EXPECT_ANSWER(Call("compare", {{"rule", "screen"}}), "1 of 1 experiments made");
+  EXPECT_ANSWER(Call("compare", {{"rule", "screen"}}), "1 of 1 experiment made");
   EXPECT_ANSWER(Call("compare", json::object()), "Accepted");  // the same files, confirmed
   EXPECT_ANSWER(Call("log_experiment", {{"mechanism", "m"}, {"hypothesis", "h"}}), "win");
   Edit("speed = 2", "speed = 3");
