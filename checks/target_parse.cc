@@ -68,15 +68,26 @@ void ReadBuild(Reader& reader, const toml::table& root, Target& target) {
     target.build_commands.push_back(reader.CommandOf(command, "commands"));
 }
 
+// Only a cheat may get past a harness's admission, to show what else would meet it.
+void RefuseAdmitAny(Reader& reader, const toml::table& table, const std::string& where,
+                    const std::vector<std::string>& command) {
+  for (const std::string& word : command)
+    if (word.find(kAdmitAny) != std::string::npos)
+      reader.Complain(table, fmt::format("the command of {} has {}", where, kAdmitAny),
+                      "leave it to [[exploit]] kernels, which must not be admitted otherwise");
+}
+
 void ReadHarness(Reader& reader, const toml::table& root, Target& target) {
   if (const toml::table* harness = reader.Table(root, "harness", true)) {
     reader.AllowKeys(*harness, "[harness]", {"command", "parts"});
     target.harness = reader.Command(*harness, "command", true);
+    RefuseAdmitAny(reader, *harness, "[harness]", target.harness);
     target.harness_parts = reader.Command(*harness, "parts", false);
   }
   for (const toml::table* item : reader.Tables(root, "peer")) {
     reader.AllowKeys(*item, "[[peer]]", {"name", "command"});
     TargetPeer peer{reader.String(*item, "name", true), reader.Command(*item, "command", true)};
+    RefuseAdmitAny(reader, *item, "[[peer]]", peer.command);
     for (const TargetPeer& other : target.peers)
       if (other.name == peer.name)
         reader.Complain(*item, fmt::format("a second peer is named '{}'", peer.name),

@@ -93,6 +93,7 @@ Result<Json> CpuHarness::Hello(const Json& request) {
     conditions["driver"] = gpu_->driver();
     conditions["clock"] = "unknown";  // the job's record tells the GPU's
   }
+  if (options_.worker.admit_any) conditions["admission"] = "any";
   conditions["threads"] = std::to_string(options_.worker.threads);
   conditions["blas"] = fmt::format("OpenBLAS {}", openblas_get_corename());
   conditions["protocol"] = std::to_string(kHarnessProtocol);

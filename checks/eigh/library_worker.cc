@@ -57,7 +57,8 @@ Result<LibraryWorker> LibraryWorker::Start(const WorkerOptions& options) {
   const std::filesystem::path absolute = std::filesystem::absolute(path);
   CRUCIBLE_ASSIGN(const std::string sha256, Sha256HexOfFile(absolute));
   const bool candidate = options.role == LibraryRole::kCandidate;
-  if (candidate) CRUCIBLE_TRY(options.cuda ? CheckNeeded(absolute) : CheckSymbols(absolute));
+  if (candidate && !options.admit_any)
+    CRUCIBLE_TRY(CheckSymbols(absolute, options.cuda ? KernelKind::kCuda : KernelKind::kCpu));
   CRUCIBLE_ASSIGN(
       WorkerProcess process,
       WorkerProcess::Start({WorkerProgram(options.cuda ? "eigh_cuda_worker" : "eigh_worker"),

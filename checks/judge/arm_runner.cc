@@ -85,6 +85,12 @@ Outcome<> ArmRunner::Bind(const nlohmann::json& hello) {
     return Crashed("its library changed during the measurement");
   library_sha256_ = sha256;
   conditions_ = ObjectText(hello, "conditions");
+  // However its command was written (a script may hide the word): what is judged was admitted.
+  if (const auto conditions = hello.find("conditions");
+      !options_.may_be_cheat && conditions != hello.end() && conditions->is_object() &&
+      TextOr(*conditions, "admission", "") == "any")
+    return Crashed(fmt::format("its harness was started with {}, which is for [[exploit]] kernels",
+                               kAdmitAny));
   configuration_ = ObjectText(hello, "configuration");
   return {};
 }

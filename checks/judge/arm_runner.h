@@ -74,6 +74,7 @@ class ArmRunner {
     std::vector<std::string> command;  // placeholders already replaced
     std::filesystem::path log;
     std::int64_t request_limit_ms = 120'000;
+    bool may_be_cheat = false;  // its harness may have been started with --admit-any
   };
 
   ArmRunner(Options options, Clock& clock) : options_(std::move(options)), clock_(&clock) {}

@@ -94,7 +94,8 @@ Result<ArmRunner> Bench::MakeArm(const std::string& name, Side side, const Arm& 
                     .target = request_->target.name,
                     .command = std::move(words),
                     .log = folder_.path / (file + ".log"),
-                    .request_limit_ms = request_->target.limits.request_limit_ms},
+                    .request_limit_ms = request_->target.limits.request_limit_ms,
+                    .may_be_cheat = side == Side::kPeer || request_->arms_may_be_cheats},
                    *clock_);
 }
 

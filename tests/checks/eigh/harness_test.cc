@@ -123,7 +123,7 @@ TEST_F(Harness, RefusesBadRequestsWithAReasonAndGoesOn) {
 TEST_F(Harness, MissingOrBrokenLibraryIsAReplyNotACrash) {
   for (const auto& [path, want] :
        {std::pair<std::string, const char*>{"/nonexistent/lib.so", "there is no such file"},
-        {CRUCIBLE_SOURCE_DIR "/CMakeLists.txt", "no 64-bit ELF file"},
+        {CRUCIBLE_SOURCE_DIR "/CMakeLists.txt", "no 64-bit ELF shared library"},
         {CRUCIBLE_BIN_DIR "/eigh_harness", "it needs"}}) {
     HarnessClient client(path);
     for (const Json& reply : {client.Hello(), client.Check(kSmall), client.Prepare(kSmall)}) {
