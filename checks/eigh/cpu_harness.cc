@@ -32,6 +32,13 @@ Json MarginsJson(const Margins& margins) {
           {"reconstruction", finite(margins.reconstruction)}};
 }
 
+Json WorstJson(const WorstMatrices& worst) {
+  return {{"ascending", worst.ascending},
+          {"eigen", worst.eigen},
+          {"orthogonal", worst.orthogonal},
+          {"reconstruction", worst.reconstruction}};
+}
+
 Json LimitsJson() {
   return {{"ascending", kAscendingLimit},
           {"eigen", kEigenLimit},
@@ -118,35 +125,36 @@ Result<Json> CpuHarness::Check(const Json& request) {
   CRUCIBLE_ASSIGN(GuardedSolver* const solver, Solver());
   const Awake awake(solver->worker());
   CRUCIBLE_TRY(solver->WorkspaceBytes(parameters.batch, parameters.n));
-  Json margins = MarginsJson({});
+  Verdict verdict;
   std::string reason;
   if (FindFamily(parameters.kind)->finite)
     reason = SolveAndJudge(solver, parameters,
-                           GenerateBatch(parameters, seed, options_.worker.threads), &margins);
+                           GenerateBatch(parameters, seed, options_.worker.threads), &verdict);
   else
-    reason = JudgePoisoned(solver, parameters, seed, &margins);
+    reason = JudgePoisoned(solver, parameters, seed, &verdict);
   return Json{{"pass", reason.empty()},
-              {"margins", std::move(margins)},
+              {"margins", MarginsJson(verdict.margins)},
+              {"worst", WorstJson(verdict.worst)},
               {"limits", LimitsJson()},
               {"reason", std::move(reason)}};
 }
 
 std::string CpuHarness::SolveAndJudge(GuardedSolver* solver, const EighCase& parameters,
-                                      const std::vector<float>& a, Json* margins) {
+                                      const std::vector<float>& a, Verdict* judged) {
   Answer answer;
   const CallReport report = solver->Solve(parameters.batch, parameters.n, a, false, &answer);
   if (!report.violation.empty()) return report.violation;
   const Verdict verdict =
       JudgeBatch(parameters.batch, parameters.n, a.data(), answer.eigenvalues.data(),
                  answer.eigenvectors.data(), answer.info.data(), options_.worker.threads);
-  if (margins != nullptr) *margins = MarginsJson(verdict.margins);
+  if (judged != nullptr) *judged = verdict;
   // An answer that is wrong may only be late: give it a moment, for a better reason.
   const std::string late = solver->LateWrite(answer, verdict.pass ? 0 : 200);
   return late.empty() ? verdict.reason : late;
 }
 
 std::string CpuHarness::JudgePoisoned(GuardedSolver* solver, const EighCase& parameters,
-                                      std::uint64_t seed, Json* margins) {
+                                      std::uint64_t seed, Verdict* judged) {
   const std::int64_t batch = parameters.batch, n = parameters.n;
   const std::int64_t poisoned = PoisonedIndex(parameters, seed);
   EighCase clean_parameters = parameters;
@@ -161,7 +169,7 @@ std::string CpuHarness::JudgePoisoned(GuardedSolver* solver, const EighCase& par
   const Verdict verdict =
       JudgeBatch(batch, n, dirty.data(), got.eigenvalues.data(), got.eigenvectors.data(),
                  got.info.data(), options_.worker.threads, poisoned);
-  *margins = MarginsJson(verdict.margins);
+  *judged = verdict;
   if (!verdict.pass) {
     const std::string late = solver->LateWrite(got, 200);
     return "beside a NaN or infinite matrix: " + (late.empty() ? verdict.reason : late);

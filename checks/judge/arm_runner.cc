@@ -105,10 +105,11 @@ Outcome<nlohmann::json> ArmRunner::Ask(const nlohmann::json& request) {
 Outcome<CheckResult> ArmRunner::Check(const std::string& case_json, std::uint64_t seed) {
   auto reply = Ask({{"op", "check"}, {"case", nlohmann::json::parse(case_json)}, {"seed", seed}});
   if (!reply) return tl::unexpected(reply.error());
-  CheckResult result;
+  CheckResult result{.seed = seed};
   result.pass = (*reply)["ok"].get<bool>() && BoolOr(*reply, "pass", false);
   result.margins = ObjectText(*reply, "margins");
   result.limits = ObjectText(*reply, "limits");
+  result.worst = ObjectText(*reply, "worst");
   result.reason = TextOr(*reply, (*reply)["ok"].get<bool>() ? "reason" : "error",
                          result.pass ? "" : "(no reason given)");
   return result;

@@ -55,7 +55,9 @@ struct ClocksSeen {
 
 struct CheckResult {
   bool pass = false;
-  std::string margins, limits;  // JSON object text
+  std::string margins = "{}", limits = "{}";  // JSON object text: a number for each gate
+  std::string worst = "{}";                   // … the matrix of the batch that the margin is of
+  std::uint64_t seed = 0;                     // the inputs'
   std::string reason;
 };
 

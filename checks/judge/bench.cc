@@ -132,7 +132,7 @@ bool Bench::Check(CheckLevel level, const std::vector<std::string>& only) {
     if (BelongsTo(check, level) && NamedIn(only, check.name)) chosen.push_back(&check);
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     const CheckCase& check = *chosen[i];
-    CheckRow row{.name = check.name, .result = {.margins = "{}", .limits = "{}"}};
+    CheckRow row{.name = check.name};
     if (crashes >= kCrashesUntilStop || LeftMs() <= 0) {
       row.result.reason = crashes >= kCrashesUntilStop ? "not run: the candidate keeps crashing"
                                                        : "not run: the job's time ran out";
@@ -170,9 +170,7 @@ bool Bench::CheckWithTools() {
     Tell(check.name);
     CheckRow row = LeftMs() > 0 ? RunToolCheck(check, request_->candidate, LeftMs())
                                 : CheckRow{.name = check.name,
-                                           .result = {.margins = "{}",
-                                                      .limits = "{}",
-                                                      .reason = "not run: the job's time ran out"}};
+                                           .result = {.reason = "not run: the job's time ran out"}};
     if (!row.not_run.empty()) {
       report_.conditions[check.tool] = "not on this machine";
       Tell(row.name + ": " + row.result.reason);
