@@ -59,6 +59,16 @@ struct ToolCheck {
   std::vector<std::string> command;  // {tool} is where it was found
 };
 
+// Words that the source of a kernel may not hold.
+struct RefusedWords {
+  std::vector<std::string> words;
+  std::vector<std::string> except;  // beginnings of text where such a word is allowed
+  std::string why;
+};
+struct Integrity {
+  std::vector<RefusedWords> refused;
+};
+
 struct TargetLimits {
   double ratchet = 0.02;        // slowdown of a case that fails the merge
   double ratchet_short = 0.04;  // … for cases under short_us
@@ -87,6 +97,7 @@ struct Target {
   std::vector<TargetCase> cases;
   std::vector<CheckCase> checks;
   std::vector<ToolCheck> tool_checks;
+  Integrity integrity;
   TargetLimits limits;
   std::string knobs_file;  // relative to the root; empty: none
 

@@ -160,7 +160,7 @@ Result<Target> ParseTarget(const std::string& text, const fs::path& file) {
   target.file = fs::absolute(file);
   reader.AllowKeys(root, "the target file",
                    {"name", "description", "device", "paths", "build", "harness", "peer", "case",
-                    "check", "tool_check", "limits", "knobs", "exploit"});
+                    "check", "tool_check", "limits", "knobs", "exploit", "integrity"});
   target.name = reader.String(root, "name", true);
   if (!target.name.empty() && !IsName(target.name))
     reader.Complain(*root.get("name"), fmt::format("name \"{}\" is not [a-z0-9_]+", target.name),
@@ -178,6 +178,7 @@ Result<Target> ParseTarget(const std::string& text, const fs::path& file) {
   ReadExploits(reader, root, target);
   ReadChecks(reader, root, target);
   ReadToolChecks(reader, root, target);
+  ReadIntegrity(reader, root, target);
   ReadLimits(reader, root, target.limits);
   if (const toml::table* knobs = reader.Table(root, "knobs", false)) {
     reader.AllowKeys(*knobs, "[knobs]", {"file"});

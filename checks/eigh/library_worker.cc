@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/hash.h"
+#include "checks/eigh/code_scan.h"
 #include "checks/eigh/symbol_policy.h"
 #include "checks/eigh/worker_ops.h"
 #include "checks/harness/machine.h"
@@ -57,8 +58,10 @@ Result<LibraryWorker> LibraryWorker::Start(const WorkerOptions& options) {
   const std::filesystem::path absolute = std::filesystem::absolute(path);
   CRUCIBLE_ASSIGN(const std::string sha256, Sha256HexOfFile(absolute));
   const bool candidate = options.role == LibraryRole::kCandidate;
-  if (candidate && !options.admit_any)
+  if (candidate && !options.admit_any) {
     CRUCIBLE_TRY(CheckSymbols(absolute, options.cuda ? KernelKind::kCuda : KernelKind::kCpu));
+    CRUCIBLE_TRY(CheckCode(absolute));
+  }
   CRUCIBLE_ASSIGN(
       WorkerProcess process,
       WorkerProcess::Start({WorkerProgram(options.cuda ? "eigh_cuda_worker" : "eigh_worker"),

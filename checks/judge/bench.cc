@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "checks/judge/source_scan.h"
 #include "checks/judge/tool_check.h"
 
 namespace crucible::judge {
@@ -130,6 +131,13 @@ bool Bench::Check(CheckLevel level, const std::vector<std::string>& only) {
   std::vector<const CheckCase*> chosen;
   for (const CheckCase& check : request_->target.checks)
     if (BelongsTo(check, level) && NamedIn(only, check.name)) chosen.push_back(&check);
+  // First, because it says more than what the same code does when it runs.
+  const bool source = only.empty() && !request_->target.integrity.refused.empty();
+  if (source) {
+    CheckRow row = SourceRow(request_->target, request_->candidate.source);
+    if (!row.result.pass && failures++ == 0) first = row.name + ": " + row.result.reason;
+    report_.checks.push_back(std::move(row));
+  }
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     const CheckCase& check = *chosen[i];
     CheckRow row{.name = check.name};
@@ -160,7 +168,8 @@ bool Bench::Check(CheckLevel level, const std::vector<std::string>& only) {
   candidate_->Stop();
   if (failures == 0) return true;
   report_.verdict = crashes > 0 ? Verdict::kCrashed : Verdict::kCheckFailed;
-  report_.reason = fmt::format("{} of {} checks failed, first {}", failures, chosen.size(), first);
+  report_.reason = fmt::format("{} of {} checks failed, first {}", failures,
+                               chosen.size() + (source ? 1 : 0), first);
   return false;
 }
 

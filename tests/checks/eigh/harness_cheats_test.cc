@@ -30,6 +30,11 @@ constexpr Cheat kCheats[] = {
     {"reads_files", "hello", "it calls fclose, fopen"},
     {"opens_socket", "hello", "it calls socket"},
     {"starts_threads", "hello", "it calls pthread_create"},
+    {"hides_call", "hello", "it jumps into the middle of the instruction"},
+    {"reads_counter", "hello", "it reads the processor's counter"},
+    {"chooses_at_load", "hello", "its own code runs while it is loaded"},
+    {"writable_code", "hello", "both written and executed"},
+    {"relocates_code", "hello", "its code is written to while it is loaded"},
     {"unwritten_output", "check", "never written"},
     {"writes_input", "check", "changed its input"},
     {"writes_past_end", "check", "past the end of the eigenvectors"},
@@ -46,7 +51,7 @@ constexpr Cheat kCheats[] = {
     {"lower_precision", "check", "eigen equation"},
     {"writes_results", "check", "tried to write to descriptor 3", true},
     {"opens_results", "check", "tried to open a file for writing", true},
-    {"starts_process", "check", "tried to start a process"},
+    {"starts_process", "check", "tried to start a process", true},
     {"signals_others", "check", "tried to send a signal to another process", true},
     {"spreads_nan", "nan_inf", "beside a NaN or infinite matrix"},
     {"hides_nan", "nan_inf", "its info is 0"},
@@ -114,9 +119,11 @@ INSTANTIATE_TEST_SUITE_P(All, HarnessCheats, ::testing::ValuesIn(kCheats),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(HarnessHonest, IsLetThroughByEveryRequest) {
-  HarnessClient client(HarnessClient::Fixture("honest"));
-  const auto [where, why] = FirstRefusal(&client, "");
-  EXPECT_EQ(where, "") << why;
+  for (const char* name : {"honest", "honest_constant"}) {
+    HarnessClient client(HarnessClient::Fixture(name));
+    const auto [where, why] = FirstRefusal(&client, "");
+    EXPECT_EQ(where, "") << name << ": " << why;
+  }
 }
 
 TEST(HarnessAdmission, WhatWasLetPastItIsSaidInTheConditions) {

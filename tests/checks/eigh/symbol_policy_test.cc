@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "base/files.h"
+#include "checks/eigh/code_scan.h"
 #include "checks/eigh/elf_file.h"
 #include "checks/target.h"
 
@@ -137,7 +138,8 @@ TEST(SymbolPolicy, CheatsArePastItOnlyWhereItRefusesThem) {
       const fs::path library = CRUCIBLE_LIB_DIR + word.substr(word.find('}') + 1);
       if (!fs::exists(library)) continue;  // a CUDA one, of a build without CUDA
       if (past == exploit.command.end()) continue;
-      EXPECT_FALSE(CheckSymbols(library, kind)) << exploit.name << " needs no --admit-any";
+      EXPECT_FALSE(CheckSymbols(library, kind) && CheckCode(library))
+          << exploit.name << " needs no --admit-any";
     }
   }
 }
