@@ -22,7 +22,7 @@ using Json = nlohmann::json;
 
 // JSON has no infinity: an exact-zero gate that failed is reported as this.
 constexpr double kInfinite = 1e30;
-constexpr int kDriverThreads = 16;  // a CUDA driver may start more while it works
+constexpr int kToolThreads = 16;  // of a profiler, in the process of a CUDA library
 
 Json MarginsJson(const Margins& margins) {
   const auto finite = [](double value) { return std::min(value, kInfinite); };
@@ -72,12 +72,11 @@ Result<GuardedSolver*> CpuHarness::Solver() {
   const int cpus = static_cast<int>(AllowedCpus().size());
   if (options_.worker.cuda && !gpu_) gpu_ = std::make_unique<GpuWatch>();
   CRUCIBLE_ASSIGN(LibraryWorker worker, LibraryWorker::Start(options_.worker));
-  // A library may keep one pool: its own threads, or (a peer) one of a library it calls. A driver's
-  // threads were there before the first call.
-  const int pool =
-      options_.worker.cuda
-          ? ThreadCount(worker.pid()) + kDriverThreads
-          : options_.worker.threads + (options_.worker.role == LibraryRole::kPeer ? cpus : 0);
+  // A library may keep one pool: its own threads, or (a peer) one of a library it calls. One for a GPU
+  // has none: the driver's were there before it was loaded (a profiler's tools may start more).
+  const bool peer = options_.worker.role == LibraryRole::kPeer;
+  const int pool = options_.worker.cuda ? (peer ? kToolThreads : 0)
+                                        : options_.worker.threads + (peer ? cpus : 0);
   solver_ = std::make_unique<GuardedSolver>(std::move(worker), options_.worker.threads, pool,
                                             SecretSeed());
   return solver_.get();
