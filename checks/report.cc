@@ -125,7 +125,41 @@ std::string FailedChecks(const json& report) {
   return rows.size() > 1 ? count + Table(rows) : count;
 }
 
+std::string MarginsTable(const json& report) {
+  std::vector<Row> rows = {{"gate", "worst margin", "limit", "check", "matrix", "seed"}};
+  for (const auto& [gate, worst] : WorstMargins(report))
+    rows.push_back({gate, fmt::format("{:.4g}", worst.value),
+                    worst.limit ? fmt::format("{:g}", *worst.limit) : "", worst.check,
+                    worst.matrix < 0 ? "" : fmt::format("{}", worst.matrix),
+                    fmt::format("{}", worst.seed)});
+  return rows.size() > 1 ? Table(rows) : "";
+}
+
 }  // namespace
+
+std::map<std::string, WorstMargin> WorstMargins(const json& report) {
+  std::map<std::string, WorstMargin> worst;
+  for (const json& check : List(report, "checks")) {
+    const auto margins = check.find("margins");
+    if (margins == check.end() || !margins->is_object()) continue;
+    const auto of = [&](const char* key, const std::string& gate) -> std::optional<double> {
+      const auto object = check.find(key);
+      if (object == check.end() || !object->is_object()) return std::nullopt;
+      return Number(*object, gate.c_str());
+    };
+    for (const auto& [gate, value] : margins->items()) {
+      if (!value.is_number()) continue;
+      const auto known = worst.find(gate);
+      if (known != worst.end() && value.get<double>() <= known->second.value) continue;
+      worst[gate] = {.value = value.get<double>(),
+                     .limit = of("limits", gate),
+                     .check = Text(check, "case"),
+                     .matrix = static_cast<std::int64_t>(of("worst", gate).value_or(-1)),
+                     .seed = static_cast<std::uint64_t>(Number(check, "seed").value_or(0))};
+    }
+  }
+  return worst;
+}
 
 std::string RenderReport(const json& report) {
   if (!report.is_object()) return "not a report of the judge";
@@ -134,7 +168,7 @@ std::string RenderReport(const json& report) {
   std::string text = Text(report, "op") + ": ";
   if (!reason.starts_with(verdict)) text += verdict + (reason.empty() ? "" : " — ");
   text += reason;
-  text += FailedChecks(report) + PairedTable(report) + TimesTable(report);
+  text += FailedChecks(report) + MarginsTable(report) + PairedTable(report) + TimesTable(report);
   if (const auto wall = Number(report, "wall_ms"))
     text += fmt::format("\ntook {}, seed {}", FormatDuration(static_cast<std::int64_t>(*wall)),
                         report.contains("seed") ? report["seed"].dump() : "unknown");

@@ -39,6 +39,10 @@ struct TargetPeer {
   std::vector<std::string> command;
 };
 
+// The word with which a harness leaves out what it refuses a library for before loading it. A target
+// file may give it to its [[exploit]] kernels alone.
+inline constexpr std::string_view kAdmitAny = "--admit-any";
+
 // A kernel that cheats, to prove that the harness sees it.
 struct TargetExploit {
   std::string name;
@@ -53,6 +57,16 @@ struct ToolCheck {
   std::string name;
   std::string tool;                  // the program that must be installed
   std::vector<std::string> command;  // {tool} is where it was found
+};
+
+// Words that the source of a kernel may not hold.
+struct RefusedWords {
+  std::vector<std::string> words;
+  std::vector<std::string> except;  // beginnings of text where such a word is allowed
+  std::string why;
+};
+struct Integrity {
+  std::vector<RefusedWords> refused;
 };
 
 struct TargetLimits {
@@ -83,6 +97,7 @@ struct Target {
   std::vector<TargetCase> cases;
   std::vector<CheckCase> checks;
   std::vector<ToolCheck> tool_checks;
+  Integrity integrity;
   TargetLimits limits;
   std::string knobs_file;  // relative to the root; empty: none
 

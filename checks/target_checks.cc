@@ -91,6 +91,18 @@ void ReadExploits(Reader& reader, const toml::table& root, Target& target) {
   }
 }
 
+void ReadIntegrity(Reader& reader, const toml::table& root, Target& target) {
+  const toml::table* integrity = reader.Table(root, "integrity", false);
+  if (integrity == nullptr) return;
+  reader.AllowKeys(*integrity, "[integrity]", {"refuse"});
+  for (const toml::table* item : reader.Tables(*integrity, "refuse")) {
+    reader.AllowKeys(*item, "[[integrity.refuse]]", {"words", "except", "why"});
+    target.integrity.refused.push_back({.words = reader.Words(*item, "words", true),
+                                        .except = reader.Words(*item, "except", false),
+                                        .why = reader.String(*item, "why", true)});
+  }
+}
+
 void ReadToolChecks(Reader& reader, const toml::table& root, Target& target) {
   for (const toml::table* item : reader.Tables(root, "tool_check")) {
     reader.AllowKeys(*item, "[[tool_check]]", {"name", "tool", "command"});

@@ -69,15 +69,26 @@ void ReadBuild(Reader& reader, const toml::table& root, Target& target) {
     target.build_commands.push_back(reader.CommandOf(command, "commands"));
 }
 
+// Only a cheat may get past a harness's admission, to show what else would meet it.
+void RefuseAdmitAny(Reader& reader, const toml::table& table, const std::string& where,
+                    const std::vector<std::string>& command) {
+  for (const std::string& word : command)
+    if (word.find(kAdmitAny) != std::string::npos)
+      reader.Complain(table, fmt::format("the command of {} has {}", where, kAdmitAny),
+                      "leave it to [[exploit]] kernels, which must not be admitted otherwise");
+}
+
 void ReadHarness(Reader& reader, const toml::table& root, Target& target) {
   if (const toml::table* harness = reader.Table(root, "harness", true)) {
     reader.AllowKeys(*harness, "[harness]", {"command", "parts"});
     target.harness = reader.Command(*harness, "command", true);
+    RefuseAdmitAny(reader, *harness, "[harness]", target.harness);
     target.harness_parts = reader.Command(*harness, "parts", false);
   }
   for (const toml::table* item : reader.Tables(root, "peer")) {
     reader.AllowKeys(*item, "[[peer]]", {"name", "command"});
     TargetPeer peer{reader.String(*item, "name", true), reader.Command(*item, "command", true)};
+    RefuseAdmitAny(reader, *item, "[[peer]]", peer.command);
     for (const TargetPeer& other : target.peers)
       if (other.name == peer.name)
         reader.Complain(*item, fmt::format("a second peer is named '{}'", peer.name),
@@ -149,7 +160,7 @@ Result<Target> ParseTarget(const std::string& text, const fs::path& file) {
   target.file = fs::absolute(file);
   reader.AllowKeys(root, "the target file",
                    {"name", "description", "device", "paths", "build", "harness", "peer", "case",
-                    "check", "tool_check", "limits", "knobs", "exploit"});
+                    "check", "tool_check", "limits", "knobs", "exploit", "integrity"});
   target.name = reader.String(root, "name", true);
   if (!target.name.empty() && !IsName(target.name))
     reader.Complain(*root.get("name"), fmt::format("name \"{}\" is not [a-z0-9_]+", target.name),
@@ -167,6 +178,7 @@ Result<Target> ParseTarget(const std::string& text, const fs::path& file) {
   ReadExploits(reader, root, target);
   ReadChecks(reader, root, target);
   ReadToolChecks(reader, root, target);
+  ReadIntegrity(reader, root, target);
   ReadLimits(reader, root, target.limits);
   if (const toml::table* knobs = reader.Table(root, "knobs", false)) {
     reader.AllowKeys(*knobs, "[knobs]", {"file"});

@@ -195,6 +195,7 @@ inline std::vector<std::pair<std::string, const toml::node*>> InFileOrder(
 
 void ReadChecks(Reader& reader, const toml::table& root, Target& target);
 void ReadExploits(Reader& reader, const toml::table& root, Target& target);
+void ReadIntegrity(Reader& reader, const toml::table& root, Target& target);
 void ReadToolChecks(Reader& reader, const toml::table& root, Target& target);
 
 }  // namespace crucible

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/subprocess.h"
+#include "checks/report.h"
 
 namespace crucible {
 namespace {
@@ -51,10 +52,6 @@ CaseResult ReadCase(const json& item) {
 
 void ReadChecks(const json& checks, JudgeReport* report) {
   for (const json& item : checks) {
-    if (const auto margins = item.find("margins"); margins != item.end() && margins->is_object())
-      for (const auto& [gate, value] : margins->items())
-        if (value.is_number())
-          report->margins[gate] = std::max(report->margins[gate], value.get<double>());
     if (!item.value("pass", false) && report->first_failed_check.empty())
       report->first_failed_check =
           fmt::format("{}: {}", TextOf(item, "case"), TextOf(item, "reason"));
@@ -86,6 +83,13 @@ Result<JudgeReport> Parse(const Workspace& workspace, const std::filesystem::pat
   if (const auto found = object.find("cases"); found != object.end())
     for (const json& item : *found) report.cases.push_back(ReadCase(item));
   if (const auto found = object.find("checks"); found != object.end()) ReadChecks(*found, &report);
+  for (const auto& [gate, worst] : WorstMargins(object)) {
+    Margin margin(worst.value);
+    margin.check = worst.check;
+    margin.matrix = worst.matrix;
+    margin.seed = static_cast<std::int64_t>(worst.seed);
+    report.margins[gate] = margin;
+  }
   if (const auto found = object.find("peers"); found != object.end())
     for (const json& item : *found)
       if (const auto median = NumberOf(item, "median_us"))

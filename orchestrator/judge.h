@@ -47,7 +47,7 @@ struct JudgeReport {
   std::vector<CaseResult> cases;
   std::vector<PeerTime> peers;
   std::map<std::string, std::string> conditions;
-  std::map<std::string, double> margins;  // worst scaled residual by gate over all checks
+  std::map<std::string, Margin> margins;  // by gate, over all checks
   std::string first_failed_check;         // "dense n=33: eigen 1e9 > 200"
   std::string job;                        // the device job it ran as
   std::vector<Evidence> evidence;         // the report and the job

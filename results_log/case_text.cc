@@ -26,4 +26,12 @@ std::string CaseText(const CaseResult& result, bool whole) {
   return text + ")";
 }
 
+std::string MarginText(const Margin& margin) {
+  std::string text = fmt::format("{:.4g}", margin.value);
+  if (!margin.known()) return text;
+  text += " (" + margin.check;
+  if (margin.matrix >= 0) text += fmt::format(", matrix {}", margin.matrix);
+  return text + fmt::format(", seed {})", margin.seed);
+}
+
 }  // namespace crucible

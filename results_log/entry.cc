@@ -83,29 +83,37 @@ json ToJson(const Entry& entry) {
   for (const CaseResult& result : entry.cases) cases.push_back(CaseJson(result));
   for (const Evidence& item : entry.evidence)
     evidence.push_back({{"kind", item.kind}, {"ref", item.ref}, {"sha256", item.sha256}});
+  json margins = json::object(), worst = json::object();
+  for (const auto& [gate, margin] : entry.margins) {
+    margins[gate] = margin.value;
+    if (margin.known())
+      worst[gate] = {{"check", margin.check}, {"matrix", margin.matrix}, {"seed", margin.seed}};
+  }
   json change = json::parse(entry.change.empty() ? "{}" : entry.change, nullptr, false);
   if (change.is_discarded()) change = entry.change;
-  return {{"key", entry.key},
-          {"kind", ToText(entry.kind)},
-          {"time_ms", entry.time_ms},
-          {"target", entry.target},
-          {"campaign", entry.campaign},
-          {"mission", entry.mission},
-          {"author", entry.author},
-          {"flavour", entry.flavour},
-          {"mechanism", entry.mechanism},
-          {"hypothesis", entry.hypothesis},
-          {"summary", entry.summary},
-          {"reason", entry.reason},
-          {"change", change},
-          {"cases", cases},
-          {"conditions", entry.conditions},
-          {"evidence", evidence},
-          {"margins", entry.margins},
-          {"landed", entry.landed},
-          {"conflated", entry.conflated},
-          {"supersedes", entry.supersedes},
-          {"split_from", entry.split_from}};
+  json object = {{"key", entry.key},
+                 {"kind", ToText(entry.kind)},
+                 {"time_ms", entry.time_ms},
+                 {"target", entry.target},
+                 {"campaign", entry.campaign},
+                 {"mission", entry.mission},
+                 {"author", entry.author},
+                 {"flavour", entry.flavour},
+                 {"mechanism", entry.mechanism},
+                 {"hypothesis", entry.hypothesis},
+                 {"summary", entry.summary},
+                 {"reason", entry.reason},
+                 {"change", change},
+                 {"cases", cases},
+                 {"conditions", entry.conditions},
+                 {"evidence", evidence},
+                 {"margins", margins},
+                 {"landed", entry.landed},
+                 {"conflated", entry.conflated},
+                 {"supersedes", entry.supersedes},
+                 {"split_from", entry.split_from}};
+  if (!worst.empty()) object["worst"] = worst;
+  return object;
 }
 
 Result<Entry> EntryFromJson(const json& object) {
@@ -142,7 +150,15 @@ Result<Entry> EntryFromJson(const json& object) {
         entry.evidence.push_back({item.at("kind").get<std::string>(),
                                   item.at("ref").get<std::string>(),
                                   item.value("sha256", std::string())});
-    Get(object, "margins", &entry.margins);
+    if (const auto margins = object.find("margins"); margins != object.end())
+      for (const auto& [gate, value] : margins->items()) entry.margins[gate] = value.get<double>();
+    if (const auto worst = object.find("worst"); worst != object.end())
+      for (const auto& [gate, item] : worst->items()) {
+        Margin& margin = entry.margins[gate];
+        item.at("check").get_to(margin.check);
+        item.at("matrix").get_to(margin.matrix);
+        item.at("seed").get_to(margin.seed);
+      }
     Get(object, "landed", &entry.landed);
     Get(object, "conflated", &entry.conflated);
     return entry;

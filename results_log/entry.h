@@ -46,6 +46,18 @@ struct Evidence {
   std::string sha256;  // of the file, where it is one
 };
 
+// The worst scaled residual of a gate over all checks of a measurement, and whose it was.
+struct Margin {
+  Margin(double worst = 0) : value(worst) {}  // NOLINT: a number is a margin of an unknown matrix
+  operator double() const { return value; }
+
+  double value;
+  std::string check;         // "dense n=32 batch=3 cond=2"; empty where it is not known
+  std::int64_t matrix = -1;  // of that check's batch
+  std::int64_t seed = 0;     // of that check's inputs
+  bool known() const { return !check.empty(); }
+};
+
 struct Entry {
   std::int64_t id = 0;  // row number in this log, set by the store; not exported identity
   std::string key;      // globally unique and stable: what export, import and citations use
@@ -62,7 +74,7 @@ struct Entry {
   std::vector<CaseResult> cases;
   std::map<std::string, std::string> conditions;  // see conditions.h
   std::vector<Evidence> evidence;
-  std::map<std::string, double> margins;  // worst scaled residual by gate
+  std::map<std::string, Margin> margins;  // by gate
   bool landed = false;                    // its commit is on main
   std::string supersedes;                 // key of the entry this one replaces
   std::string split_from;                 // key of the conflated entry this one is a part of

@@ -30,6 +30,14 @@ CREATE TABLE IF NOT EXISTS entry_cases (
 ) STRICT;
 CREATE INDEX IF NOT EXISTS entry_cases_by_name ON entry_cases (name);
 
+-- Which matrix a margin of an entry is of; a log of an earlier program gets the table when it is
+-- opened for writing.
+CREATE TABLE IF NOT EXISTS entry_worst (
+  entry_id INTEGER NOT NULL REFERENCES entries (id) ON DELETE CASCADE,
+  gate TEXT NOT NULL, check_name TEXT NOT NULL, matrix INTEGER NOT NULL, seed INTEGER NOT NULL,
+  PRIMARY KEY (entry_id, gate)
+) STRICT;
+
 CREATE TABLE IF NOT EXISTS campaigns (
   name TEXT PRIMARY KEY, target TEXT NOT NULL, file TEXT NOT NULL, settings TEXT NOT NULL,
   state TEXT NOT NULL CHECK (state IN ('running','paused','stopping','finished','stopped','interrupted')),

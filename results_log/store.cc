@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "results_log/schema_text.h"
 #include "results_log/store_impl.h"
+#include "results_log/worst_rows.h"
 
 namespace crucible {
 namespace {
@@ -102,7 +103,8 @@ Entry ReadEntry(const Statement& row) {
       entry.evidence.push_back(
           {item.value("kind", ""), item.value("ref", ""), item.value("sha256", "")});
   const json margins = json::parse(row.Text(column++), nullptr, false);
-  if (margins.is_object()) margins.get_to(entry.margins);
+  if (margins.is_object())
+    for (const auto& [gate, value] : margins.items()) entry.margins[gate] = value.get<double>();
   entry.landed = row.Integer(column++) != 0;
   entry.conflated = row.Integer(column++) != 0;
   entry.supersedes = row.Text(column++);
@@ -124,6 +126,12 @@ Result<> ReadCases(sqlite3* database, Entry* entry) {
                             rows.OptionalReal(4), rows.OptionalReal(5), rows.OptionalReal(6),
                             rows.OptionalReal(7), rows.OptionalInteger(8)});
   }
+}
+
+// The parts of an entry that are rows of other tables.
+Result<> ReadParts(sqlite3* database, Entry* entry) {
+  CRUCIBLE_TRY(ReadCases(database, entry));
+  return ReadWorst(database, entry);
 }
 
 // One value for an IN list or an equality; what a filter is made of.
@@ -265,7 +273,8 @@ Result<std::int64_t> Store::AddEntry(const Entry& given, bool* fresh) {
       id = known.Integer(0);
       return {};
     }
-    json evidence = json::array();
+    json evidence = json::array(), margins = json::object();
+    for (const auto& [gate, margin] : entry.margins) margins[gate] = margin.value;
     for (const Evidence& item : entry.evidence)
       evidence.push_back({{"kind", item.kind}, {"ref", item.ref}, {"sha256", item.sha256}});
     CRUCIBLE_ASSIGN(Statement row,
@@ -275,7 +284,7 @@ Result<std::int64_t> Store::AddEntry(const Entry& given, bool* fresh) {
     row.Bind(entry.campaign).Bind(entry.mission).Bind(entry.author).Bind(entry.flavour);
     row.Bind(entry.mechanism).Bind(entry.hypothesis).Bind(entry.summary).Bind(entry.reason);
     row.Bind(entry.change.empty() ? std::string("{}") : entry.change);
-    row.Bind(JsonText(entry.conditions)).Bind(JsonText(evidence)).Bind(JsonText(entry.margins));
+    row.Bind(JsonText(entry.conditions)).Bind(JsonText(evidence)).Bind(JsonText(margins));
     row.Bind(entry.landed).Bind(entry.conflated).Bind(entry.supersedes).Bind(entry.split_from);
     CRUCIBLE_TRY(row.Run());
     id = sqlite3_last_insert_rowid(impl_->database);
@@ -288,7 +297,7 @@ Result<std::int64_t> Store::AddEntry(const Entry& given, bool* fresh) {
       item.Bind(result.ratio_low).Bind(result.ratio_high).Bind(result.rounds);
       CRUCIBLE_TRY(item.Run());
     }
-    return {};
+    return AddWorst(impl_->database, id, entry);
   }));
   return id;
 }
@@ -333,7 +342,7 @@ Result<Entry> Store::FindEntry(const std::string& key_or_id) {
   if (found.size() > 1 && entry.key != key_or_id && entry.id != id)
     return Fail(ErrorKind::kUsage, "find entry", key_or_id,
                 "several keys begin so: " + Candidates(found), "give one of these numbers");
-  CRUCIBLE_TRY(ReadCases(impl_->database, &entry));
+  CRUCIBLE_TRY(ReadParts(impl_->database, &entry));
   return std::move(entry);
 }
 
@@ -351,7 +360,7 @@ Result<std::vector<Entry>> Store::QueryEntries(const EntryFilter& filter) {
     if (!more) break;
     entries.push_back(ReadEntry(rows));
   }
-  for (Entry& entry : entries) CRUCIBLE_TRY(ReadCases(impl_->database, &entry));
+  for (Entry& entry : entries) CRUCIBLE_TRY(ReadParts(impl_->database, &entry));
   return entries;
 }
 

@@ -22,7 +22,7 @@ using Json = nlohmann::json;
 
 // JSON has no infinity: an exact-zero gate that failed is reported as this.
 constexpr double kInfinite = 1e30;
-constexpr int kDriverThreads = 16;  // a CUDA driver may start more while it works
+constexpr int kToolThreads = 16;  // of a profiler, in the process of a CUDA library
 
 Json MarginsJson(const Margins& margins) {
   const auto finite = [](double value) { return std::min(value, kInfinite); };
@@ -30,6 +30,13 @@ Json MarginsJson(const Margins& margins) {
           {"eigen", finite(margins.eigen)},
           {"orthogonal", finite(margins.orthogonal)},
           {"reconstruction", finite(margins.reconstruction)}};
+}
+
+Json WorstJson(const WorstMatrices& worst) {
+  return {{"ascending", worst.ascending},
+          {"eigen", worst.eigen},
+          {"orthogonal", worst.orthogonal},
+          {"reconstruction", worst.reconstruction}};
 }
 
 Json LimitsJson() {
@@ -65,12 +72,11 @@ Result<GuardedSolver*> CpuHarness::Solver() {
   const int cpus = static_cast<int>(AllowedCpus().size());
   if (options_.worker.cuda && !gpu_) gpu_ = std::make_unique<GpuWatch>();
   CRUCIBLE_ASSIGN(LibraryWorker worker, LibraryWorker::Start(options_.worker));
-  // A library may keep one pool: its own threads, or (a peer) one of a library it calls. A driver's
-  // threads were there before the first call.
-  const int pool =
-      options_.worker.cuda
-          ? ThreadCount(worker.pid()) + kDriverThreads
-          : options_.worker.threads + (options_.worker.role == LibraryRole::kPeer ? cpus : 0);
+  // A library may keep one pool: its own threads, or (a peer) one of a library it calls. One for a GPU
+  // has none: the driver's were there before it was loaded (a profiler's tools may start more).
+  const bool peer = options_.worker.role == LibraryRole::kPeer;
+  const int pool = options_.worker.cuda ? (peer ? kToolThreads : 0)
+                                        : options_.worker.threads + (peer ? cpus : 0);
   solver_ = std::make_unique<GuardedSolver>(std::move(worker), options_.worker.threads, pool,
                                             SecretSeed());
   return solver_.get();
@@ -93,6 +99,7 @@ Result<Json> CpuHarness::Hello(const Json& request) {
     conditions["driver"] = gpu_->driver();
     conditions["clock"] = "unknown";  // the job's record tells the GPU's
   }
+  if (options_.worker.admit_any) conditions["admission"] = "any";
   conditions["threads"] = std::to_string(options_.worker.threads);
   conditions["blas"] = fmt::format("OpenBLAS {}", openblas_get_corename());
   conditions["protocol"] = std::to_string(kHarnessProtocol);
@@ -117,35 +124,36 @@ Result<Json> CpuHarness::Check(const Json& request) {
   CRUCIBLE_ASSIGN(GuardedSolver* const solver, Solver());
   const Awake awake(solver->worker());
   CRUCIBLE_TRY(solver->WorkspaceBytes(parameters.batch, parameters.n));
-  Json margins = MarginsJson({});
+  Verdict verdict;
   std::string reason;
   if (FindFamily(parameters.kind)->finite)
     reason = SolveAndJudge(solver, parameters,
-                           GenerateBatch(parameters, seed, options_.worker.threads), &margins);
+                           GenerateBatch(parameters, seed, options_.worker.threads), &verdict);
   else
-    reason = JudgePoisoned(solver, parameters, seed, &margins);
+    reason = JudgePoisoned(solver, parameters, seed, &verdict);
   return Json{{"pass", reason.empty()},
-              {"margins", std::move(margins)},
+              {"margins", MarginsJson(verdict.margins)},
+              {"worst", WorstJson(verdict.worst)},
               {"limits", LimitsJson()},
               {"reason", std::move(reason)}};
 }
 
 std::string CpuHarness::SolveAndJudge(GuardedSolver* solver, const EighCase& parameters,
-                                      const std::vector<float>& a, Json* margins) {
+                                      const std::vector<float>& a, Verdict* judged) {
   Answer answer;
   const CallReport report = solver->Solve(parameters.batch, parameters.n, a, false, &answer);
   if (!report.violation.empty()) return report.violation;
   const Verdict verdict =
       JudgeBatch(parameters.batch, parameters.n, a.data(), answer.eigenvalues.data(),
                  answer.eigenvectors.data(), answer.info.data(), options_.worker.threads);
-  if (margins != nullptr) *margins = MarginsJson(verdict.margins);
+  if (judged != nullptr) *judged = verdict;
   // An answer that is wrong may only be late: give it a moment, for a better reason.
   const std::string late = solver->LateWrite(answer, verdict.pass ? 0 : 200);
   return late.empty() ? verdict.reason : late;
 }
 
 std::string CpuHarness::JudgePoisoned(GuardedSolver* solver, const EighCase& parameters,
-                                      std::uint64_t seed, Json* margins) {
+                                      std::uint64_t seed, Verdict* judged) {
   const std::int64_t batch = parameters.batch, n = parameters.n;
   const std::int64_t poisoned = PoisonedIndex(parameters, seed);
   EighCase clean_parameters = parameters;
@@ -160,7 +168,7 @@ std::string CpuHarness::JudgePoisoned(GuardedSolver* solver, const EighCase& par
   const Verdict verdict =
       JudgeBatch(batch, n, dirty.data(), got.eigenvalues.data(), got.eigenvectors.data(),
                  got.info.data(), options_.worker.threads, poisoned);
-  *margins = MarginsJson(verdict.margins);
+  *judged = verdict;
   if (!verdict.pass) {
     const std::string late = solver->LateWrite(got, 200);
     return "beside a NaN or infinite matrix: " + (late.empty() ? verdict.reason : late);

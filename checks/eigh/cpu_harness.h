@@ -20,6 +20,7 @@
 
 #include "base/result.h"
 #include "checks/eigh/families.h"
+#include "checks/eigh/gates.h"
 #include "checks/eigh/gpu_watch.h"
 #include "checks/eigh/guarded_solve.h"
 #include "checks/harness/handover.h"
@@ -47,12 +48,12 @@ class CpuHarness {
 
   // Loads the library at the first request that needs it, so that a missing one is a reply.
   Result<GuardedSolver*> Solver();
-  // The verdict on one finite batch: the call's rules, the gates, late writes. `margins` may be
-  // null.
+  // The verdict on one finite batch: the call's rules, the gates, late writes. `judged` may be
+  // null: what the gates found.
   std::string SolveAndJudge(GuardedSolver* solver, const EighCase& parameters,
-                            const std::vector<float>& a, nlohmann::json* margins);
+                            const std::vector<float>& a, Verdict* judged);
   std::string JudgePoisoned(GuardedSolver* solver, const EighCase& parameters, std::uint64_t seed,
-                            nlohmann::json* margins);
+                            Verdict* judged);
   std::string TimedCall(SlotRun* slot, bool full_gates);
 
   CpuHarnessOptions options_;

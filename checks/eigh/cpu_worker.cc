@@ -64,6 +64,8 @@ class CpuWorker {
         out[1] = static_cast<std::int64_t>(
             library_->workspace_bytes(in[0], in[1], static_cast<int>(in[2])));
         return {};
+      case kStart:
+        return {};
       case kTouch:
         Touch(in[0], static_cast<std::size_t>(in[1]));
         return {};

@@ -5,7 +5,8 @@
 // address of its own for each call, and comes back whole: what was written outside, or into the
 // input, is seen by the harness as it is for a CPU library. The workspace lives on the device
 // alone. A call is timed by events on the stream that the library was given; the device must be
-// idle when that stream is, or work was done elsewhere. Outputs come back twice, some time apart,
+// idle when that stream is, or work was done elsewhere, and again before the next call and right
+// before the answer, after which the harness stops this process. Outputs come back twice, some time apart,
 // so that a late writer shows.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -39,6 +40,8 @@ constexpr int kLateWriteMs = 10;  // in a check; an output of a timed call that 
 // The device may be busy this much longer than the stream before it counts as work done elsewhere.
 constexpr double kElsewhereShare = 0.05;
 constexpr std::int64_t kElsewhereNs = 30'000;
+// To find that the device is idle takes some microseconds.
+constexpr std::int64_t kBusyNs = 200'000;
 
 using WorkspaceFunction = int (*)(std::int64_t, std::int64_t, int, std::size_t*);
 using SolveFunction = int (*)(std::int64_t, std::int64_t, const float*, float*, float*,
@@ -103,6 +106,8 @@ class CudaWorker {
   Result<> Do(std::uint32_t operation) {
     WorkerControl& control = loop_->control();
     switch (operation) {
+      case kStart:
+        return StartDriver();
       case kLoad:
         return Load(std::string(control.text));
       case kConditions:
@@ -125,8 +130,12 @@ class CudaWorker {
   }
 
  private:
-  Result<> Load(const std::string& path) {
-    // The driver first: it may open devices and start helpers, which is over once it runs.
+  // Before the library is there: the driver may open devices and start helpers, which is over once
+  // everything that a call does was done once. Whoever waits for the device does so awake, so that
+  // the wait is CPU time of this thread, whatever else the machine does.
+  Result<> StartDriver() {
+    CRUCIBLE_TRY(Cuda(cudaInitDevice(0, cudaDeviceScheduleSpin, cudaInitDeviceFlagsAreValid),
+                      "choose a device"));
     CRUCIBLE_TRY(Cuda(cudaSetDevice(0), "choose a device"));
     CRUCIBLE_TRY(Cuda(cudaFree(nullptr), "start the driver"));
     cudaDeviceProp device{};
@@ -137,7 +146,18 @@ class CudaWorker {
     CRUCIBLE_TRY(Cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "make a stream"));
     for (cudaEvent_t* event : {&begin_, &end_})
       CRUCIBLE_TRY(Cuda(cudaEventCreate(event), "make an event"));
-    CRUCIBLE_TRY(Cuda(cudaDeviceSynchronize(), "start the driver"));
+    CRUCIBLE_TRY(ColdCaches());
+    CRUCIBLE_TRY(Cuda(cudaEventRecord(end_, stream_), "start the driver"));
+    CRUCIBLE_TRY(Cuda(cudaEventSynchronize(end_), "start the driver"));
+    std::vector<std::byte> some(kLeastFlush / 64);
+    CRUCIBLE_TRY(Cuda(cudaMemcpy(flush_.data(), some.data(), some.size(), cudaMemcpyHostToDevice),
+                      "start the driver"));
+    CRUCIBLE_TRY(Cuda(cudaMemcpy(some.data(), flush_.data(), some.size(), cudaMemcpyDeviceToHost),
+                      "start the driver"));
+    return Cuda(cudaDeviceSynchronize(), "start the driver");
+  }
+
+  Result<> Load(const std::string& path) {
     if (secluded_)
       layers_ =
           Seclude(Seclusion::kDevice, loop_->control().verdict, sizeof loop_->control().verdict);
@@ -203,6 +223,20 @@ class CudaWorker {
     return std::string();
   }
 
+  // Waits until the device is idle; returns the CPU time that it took this thread.
+  static std::int64_t WaitForDeviceNs(cudaError_t* error) {
+    const std::int64_t start = ThreadCpuNs();
+    *error = cudaDeviceSynchronize();
+    return ThreadCpuNs() - start;
+  }
+  static Result<std::string> BusyDevice(const char* what) {
+    cudaError_t error = cudaSuccess;
+    const std::int64_t busy_ns = WaitForDeviceNs(&error);
+    CRUCIBLE_TRY(Cuda(error, "wait for the device"));
+    if (busy_ns <= kBusyNs) return std::string();
+    return fmt::format("the device was busy for {} us {}", busy_ns / 1000, what);
+  }
+
   // Writes over all of the second-level cache, then reads, so that neither the inputs nor dirty
   // lines of an earlier call are in it.
   Result<> ColdCaches() {
@@ -220,6 +254,8 @@ class CudaWorker {
       return Answer(scratch_code_, 0,
                     fmt::format("crucible_eigh_workspace returned {}", scratch_code_));
     const std::size_t scratch_bytes = scratch_bytes_;
+    CRUCIBLE_ASSIGN(const std::string before,
+                    BusyDevice("before the call: it works while it is not called"));
     CRUCIBLE_TRY(input_.Send(At(in[kInput]), floats(batch * n * n)));
     CRUCIBLE_TRY(values_.Send(At(in[kValues]), floats(batch * n)));
     CRUCIBLE_TRY(vectors_.Send(At(in[kVectors]), floats(batch * n * n)));
@@ -253,7 +289,7 @@ class CudaWorker {
     float milliseconds = 0;
     CRUCIBLE_TRY(Cuda(cudaEventElapsedTime(&milliseconds, begin_, end_), "read the events"));
     const auto elapsed = static_cast<std::int64_t>(static_cast<double>(milliseconds) * 1e6);
-    std::string violation;
+    std::string violation = before;
     if (static_cast<double>(end - stream_end) >
         kElsewhereShare * static_cast<double>(elapsed) + kElsewhereNs)
       violation = fmt::format(
@@ -267,6 +303,9 @@ class CudaWorker {
     for (Mirror* mirror : {&input_, &values_, &vectors_, &info_}) CRUCIBLE_TRY(mirror->Fetch());
     if (violation.empty()) {
       CRUCIBLE_ASSIGN(violation, ScratchDamage(scratch, scratch_bytes));
+    }
+    if (violation.empty()) {
+      CRUCIBLE_ASSIGN(violation, BusyDevice("after the call: it works on after returning"));
     }
     return Answer(code, elapsed, violation);
   }

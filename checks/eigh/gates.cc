@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "checks/eigh/parallel.h"
 #include "checks/eigh/spectra.h"
@@ -138,15 +139,26 @@ Verdict JudgeBatch(std::int64_t batch, std::int64_t n, const float* a, const flo
   ParallelFor(batch, threads, [&](std::int64_t i) {
     if (skip == i) return;
     verdicts[i] = JudgeMatrix({n, a + i * n * n, l + i * n, q + i * n * n});
-    if (verdicts[i].pass && info[i] != 0)
-      verdicts[i] = {false, verdicts[i].margins,
-                     fmt::format("info is {} for a finite matrix, want 0", info[i])};
+    if (verdicts[i].pass && info[i] != 0) {
+      verdicts[i].pass = false;
+      verdicts[i].reason = fmt::format("info is {} for a finite matrix, want 0", info[i]);
+    }
   });
   Verdict all;
   for (std::int64_t i = 0; i < batch; ++i) {
+    if (skip == i) continue;
+    for (const auto& [gate, which] :
+         {std::pair(&Margins::ascending, &WorstMatrices::ascending),
+          std::pair(&Margins::eigen, &WorstMatrices::eigen),
+          std::pair(&Margins::orthogonal, &WorstMatrices::orthogonal),
+          std::pair(&Margins::reconstruction, &WorstMatrices::reconstruction)})
+      if (all.worst.*which < 0 || verdicts[i].margins.*gate > all.margins.*gate)
+        all.worst.*which = i;
     all.margins.Raise(verdicts[i].margins);
-    if (!verdicts[i].pass && all.pass)
-      all = {false, all.margins, fmt::format("matrix {} of {}: {}", i, batch, verdicts[i].reason)};
+    if (!verdicts[i].pass && all.pass) {
+      all.pass = false;
+      all.reason = fmt::format("matrix {} of {}: {}", i, batch, verdicts[i].reason);
+    }
   }
   return all;
 }

@@ -32,10 +32,16 @@ struct Margins {
   void Raise(const Margins& other);  // the larger of each
 };
 
+// For each gate the matrix of a batch that its margin is of; -1: none was judged.
+struct WorstMatrices {
+  std::int64_t ascending = -1, eigen = -1, orthogonal = -1, reconstruction = -1;
+};
+
 struct Verdict {
   bool pass = true;
-  Margins margins;     // of the worst matrix
-  std::string reason;  // of the first matrix that fails, in words and numbers
+  Margins margins;      // of the worst matrix, gate by gate …
+  WorstMatrices worst;  // … and which that is
+  std::string reason;   // of the first matrix that fails, in words and numbers
 };
 
 // One problem and its answer, not owned: a and q are n x n row-major, l has n entries.

@@ -17,8 +17,6 @@ namespace {
 
 constexpr std::size_t kLargestWorkspace = std::size_t{16} << 30;
 constexpr std::int32_t kUnwrittenInfo = 0x5a5a5a5a;
-// A joined thread stays visible for a moment; one that works on stays longer.
-constexpr std::int64_t kThreadGraceNs = 100'000'000;
 constexpr double kClockTolerance = 0.05;
 constexpr std::int64_t kClockResolutionNs = 20'000;
 
@@ -38,15 +36,6 @@ void CopyOut(std::span<const std::byte> from, std::vector<T>* to) {
 template <class T>
 bool Same(GuardedBuffer& live, const std::vector<T>& copy) {
   return live.size() == 0 || std::memcmp(live.data(), copy.data(), live.size()) == 0;
-}
-
-// A process's threads once those that are ending have gone.
-int SettledThreadCount(int pid, int limit) {
-  int count = ThreadCount(pid);
-  for (const std::int64_t start = MonotonicNs();
-       count > limit && MonotonicNs() - start < kThreadGraceNs; count = ThreadCount(pid))
-    std::this_thread::yield();
-  return count;
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/hash.h"
+#include "checks/eigh/code_scan.h"
 #include "checks/eigh/symbol_policy.h"
 #include "checks/eigh/worker_ops.h"
 #include "checks/harness/machine.h"
@@ -57,7 +58,10 @@ Result<LibraryWorker> LibraryWorker::Start(const WorkerOptions& options) {
   const std::filesystem::path absolute = std::filesystem::absolute(path);
   CRUCIBLE_ASSIGN(const std::string sha256, Sha256HexOfFile(absolute));
   const bool candidate = options.role == LibraryRole::kCandidate;
-  if (candidate) CRUCIBLE_TRY(options.cuda ? CheckNeeded(absolute) : CheckSymbols(absolute));
+  if (candidate && !options.admit_any) {
+    CRUCIBLE_TRY(CheckSymbols(absolute, options.cuda ? KernelKind::kCuda : KernelKind::kCpu));
+    CRUCIBLE_TRY(CheckCode(absolute));
+  }
   CRUCIBLE_ASSIGN(
       WorkerProcess process,
       WorkerProcess::Start({WorkerProgram(options.cuda ? "eigh_cuda_worker" : "eigh_worker"),
@@ -68,9 +72,15 @@ Result<LibraryWorker> LibraryWorker::Start(const WorkerOptions& options) {
   worker.cuda_ = options.cuda;
   worker.candidate_ = candidate;
   worker.sha256_ = sha256;
-  CRUCIBLE_TRY(worker.Ask(kTouch, {}));  // of nothing: it is up and running
+  CRUCIBLE_TRY(worker.Ask(kStart, {}));
   worker.idle_threads_ = std::max(1, ThreadCount(worker.pid()));
   CRUCIBLE_ASSIGN(WorkerAnswer loaded, worker.Ask(kLoad, {}, absolute.string()));
+  if (const int own = worker.idle_threads_; candidate && options.cuda)
+    if (const int threads = SettledThreadCount(worker.pid(), own); threads > own)
+      return Fail(ErrorKind::kUsage, "load library", path.string(),
+                  fmt::format("it left threads behind: the process has {}, {} of them the driver's",
+                              threads, own),
+                  "a kernel for a GPU queues work and starts no thread");
   worker.configuration_ = std::move(loaded.text);
   CRUCIBLE_ASSIGN(WorkerAnswer conditions, worker.Ask(kConditions, {}));
   worker.conditions_ = std::move(conditions.text);
@@ -122,13 +132,13 @@ std::string LibraryWorker::AwaitQuiet() {
 }
 
 void LibraryWorker::Pause() {
-  if (cuda_) return;
+  if (!may_be_stopped()) return;
   process_.Pause();
   paused_cpu_ns_ = CpuNs();
 }
 
 std::string LibraryWorker::Resume() {
-  if (cuda_) return "";
+  if (!may_be_stopped()) return "";
   const std::int64_t used_ns = CpuNs() - paused_cpu_ns_;
   process_.Resume();
   if (!candidate_ || paused_cpu_ns_ == 0 || used_ns <= kPausedNs) return "";

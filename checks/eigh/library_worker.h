@@ -26,6 +26,8 @@ struct WorkerOptions {
   LibraryRole role = LibraryRole::kCandidate;
   int threads = 1;
   bool cuda = false;  // a library for the GPU, with the ABI of crucible/eigh.h
+  // A cheat that shows what the defences at run time see: past the symbol policy, all else holds.
+  bool admit_any = false;
 };
 
 struct SolveReply {
@@ -44,7 +46,7 @@ class LibraryWorker {
 
   const std::string& configuration() const { return configuration_; }  // JSON text, the library's
   const std::string& conditions() const { return conditions_; }        // JSON text, the worker's
-  // Before the library was loaded: a sanitizer's runtime has a thread of its own.
+  // Before the library was loaded: a sanitizer's runtime and a GPU's driver have threads of their own.
   int idle_threads() const { return idle_threads_; }
   const char* entry() const { return cuda_ ? "crucible_eigh" : "eigh_cpu_solve"; }
   const std::string& sha256() const { return sha256_; }  // of the file, before loading
@@ -65,13 +67,16 @@ class LibraryWorker {
   // Returns once all its threads sleep: a pool may look for work a while after a call. Else, after
   // more CPU time than that, what to say of it.
   std::string AwaitQuiet();
-  // Between requests a CPU library's process is stopped: the other arm may be timed now.
+  // Between requests the process is stopped, all its threads: the other arm may be timed now. A
+  // device that they had left work would show as busy before the next call.
   void Pause();
   // Empty, or what to say of a process that used CPU time all the same.
   std::string Resume();
   const std::string& violation() const { return process_.violation(); }
 
  private:
+  // A profiler's tools work in the process of a CUDA library, which is no candidate then.
+  bool may_be_stopped() const { return candidate_ || !cuda_; }
   explicit LibraryWorker(WorkerProcess process) : process_(std::move(process)) {}
   Result<WorkerAnswer> Ask(std::uint32_t operation, std::initializer_list<std::int64_t> arguments,
                            const std::string& text = {}, bool timed = false);

@@ -28,6 +28,10 @@ int main(int argc, char** argv) {
   app.add_flag("--cuda", options.worker.cuda,
                "the library is for the GPU, with the ABI of crucible/eigh.h");
   app.add_flag("--peer", peer, "a peer: exempt from the rule that a kernel does its own work");
+  app.add_flag(
+      "--admit-any", options.worker.admit_any,
+      "for [[exploit]] kernels alone: do not refuse it for what its file imports or holds, "
+      "so that what meets it at run time is seen");
   app.add_flag("--families", families, "list the kinds of input matrix and exit");
   int code = 0;
   if (!crucible::ParseWords(&app, argc, argv, &code)) return code;

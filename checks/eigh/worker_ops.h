@@ -14,6 +14,7 @@ enum WorkerOp : std::uint32_t {
   kTouch,       // offset, bytes: brings the pages in, so that no timed call has to
   kSweep,       // 1: everything, 0: the private caches -> [1] ns, [2] full / private cost
   kSolve,       // timed; SolveArgument -> SolveResult; text: a rule it saw broken
+  kStart,       // what the process needs before it holds a library: a GPU's driver and its threads
 };
 
 enum SolveArgument {

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "base/files.h"
 
@@ -23,6 +24,9 @@
 
 namespace crucible {
 namespace {
+
+// One that works on stays for longer.
+constexpr std::int64_t kThreadGraceNs = 100'000'000;
 
 std::string Trimmed(std::string text) {
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
@@ -123,6 +127,14 @@ int ThreadCount(int pid) {
   return static_cast<int>(ToInteger(field, 0));
 }
 
+int SettledThreadCount(int pid, int limit) {
+  int count = ThreadCount(pid);
+  for (const std::int64_t start = MonotonicNs();
+       count > limit && MonotonicNs() - start < kThreadGraceNs; count = ThreadCount(pid))
+    std::this_thread::yield();
+  return count;
+}
+
 Disturbance ReadDisturbance() {
   Disturbance counters;
   std::istringstream cpu(Peek("/proc/stat"));
@@ -176,6 +188,12 @@ ProcessTimes ReadProcessTimes(int pid) {
 ProcessTimes operator-(const ProcessTimes& after, const ProcessTimes& before) {
   return {after.cpu_ns - before.cpu_ns, after.ran_ns - before.ran_ns,
           after.waited_ns - before.waited_ns};
+}
+
+std::int64_t ThreadCpuNs() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
 std::int64_t MonotonicNs() { return ClockNs(CLOCK_MONOTONIC); }

@@ -28,6 +28,9 @@ std::int64_t LastLevelCacheBytes();
 
 // Live threads of a process, this one by default; 0 when it is gone.
 int ThreadCount(int pid = 0);
+// … once those that are ending have gone: a joined one stays visible for a moment. Waits for that
+// while there are more than `limit`, a tenth of a second at most.
+int SettledThreadCount(int pid, int limit);
 
 // Counters whose growth over an interval says that something else had the machine.
 struct Disturbance {
@@ -55,6 +58,7 @@ ProcessTimes ReadProcessTimes(int pid);
 ProcessTimes operator-(const ProcessTimes& after, const ProcessTimes& before);
 
 std::int64_t MonotonicNs();
+std::int64_t ThreadCpuNs();  // CPU time of the calling thread
 // For a loop that waits awake.
 void CpuPause();
 // The processor's own counter in nanoseconds since the first call; 0 where there is none. A second

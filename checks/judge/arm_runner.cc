@@ -85,6 +85,12 @@ Outcome<> ArmRunner::Bind(const nlohmann::json& hello) {
     return Crashed("its library changed during the measurement");
   library_sha256_ = sha256;
   conditions_ = ObjectText(hello, "conditions");
+  // However its command was written (a script may hide the word): what is judged was admitted.
+  if (const auto conditions = hello.find("conditions");
+      !options_.may_be_cheat && conditions != hello.end() && conditions->is_object() &&
+      TextOr(*conditions, "admission", "") == "any")
+    return Crashed(fmt::format("its harness was started with {}, which is for [[exploit]] kernels",
+                               kAdmitAny));
   configuration_ = ObjectText(hello, "configuration");
   return {};
 }
@@ -99,10 +105,11 @@ Outcome<nlohmann::json> ArmRunner::Ask(const nlohmann::json& request) {
 Outcome<CheckResult> ArmRunner::Check(const std::string& case_json, std::uint64_t seed) {
   auto reply = Ask({{"op", "check"}, {"case", nlohmann::json::parse(case_json)}, {"seed", seed}});
   if (!reply) return tl::unexpected(reply.error());
-  CheckResult result;
+  CheckResult result{.seed = seed};
   result.pass = (*reply)["ok"].get<bool>() && BoolOr(*reply, "pass", false);
   result.margins = ObjectText(*reply, "margins");
   result.limits = ObjectText(*reply, "limits");
+  result.worst = ObjectText(*reply, "worst");
   result.reason = TextOr(*reply, (*reply)["ok"].get<bool>() ? "reason" : "error",
                          result.pass ? "" : "(no reason given)");
   return result;

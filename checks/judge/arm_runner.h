@@ -55,7 +55,9 @@ struct ClocksSeen {
 
 struct CheckResult {
   bool pass = false;
-  std::string margins, limits;  // JSON object text
+  std::string margins = "{}", limits = "{}";  // JSON object text: a number for each gate
+  std::string worst = "{}";                   // … the matrix of the batch that the margin is of
+  std::uint64_t seed = 0;                     // the inputs'
   std::string reason;
 };
 
@@ -74,6 +76,7 @@ class ArmRunner {
     std::vector<std::string> command;  // placeholders already replaced
     std::filesystem::path log;
     std::int64_t request_limit_ms = 120'000;
+    bool may_be_cheat = false;  // its harness may have been started with --admit-any
   };
 
   ArmRunner(Options options, Clock& clock) : options_(std::move(options)), clock_(&clock) {}

@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "checks/judge/source_scan.h"
 #include "checks/judge/tool_check.h"
 
 namespace crucible::judge {
@@ -94,7 +95,8 @@ Result<ArmRunner> Bench::MakeArm(const std::string& name, Side side, const Arm& 
                     .target = request_->target.name,
                     .command = std::move(words),
                     .log = folder_.path / (file + ".log"),
-                    .request_limit_ms = request_->target.limits.request_limit_ms},
+                    .request_limit_ms = request_->target.limits.request_limit_ms,
+                    .may_be_cheat = side == Side::kPeer || request_->arms_may_be_cheats},
                    *clock_);
 }
 
@@ -129,9 +131,16 @@ bool Bench::Check(CheckLevel level, const std::vector<std::string>& only) {
   std::vector<const CheckCase*> chosen;
   for (const CheckCase& check : request_->target.checks)
     if (BelongsTo(check, level) && NamedIn(only, check.name)) chosen.push_back(&check);
+  // First, because it says more than what the same code does when it runs.
+  const bool source = only.empty() && !request_->target.integrity.refused.empty();
+  if (source) {
+    CheckRow row = SourceRow(request_->target, request_->candidate.source);
+    if (!row.result.pass && failures++ == 0) first = row.name + ": " + row.result.reason;
+    report_.checks.push_back(std::move(row));
+  }
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     const CheckCase& check = *chosen[i];
-    CheckRow row{.name = check.name, .result = {.margins = "{}", .limits = "{}"}};
+    CheckRow row{.name = check.name};
     if (crashes >= kCrashesUntilStop || LeftMs() <= 0) {
       row.result.reason = crashes >= kCrashesUntilStop ? "not run: the candidate keeps crashing"
                                                        : "not run: the job's time ran out";
@@ -159,7 +168,8 @@ bool Bench::Check(CheckLevel level, const std::vector<std::string>& only) {
   candidate_->Stop();
   if (failures == 0) return true;
   report_.verdict = crashes > 0 ? Verdict::kCrashed : Verdict::kCheckFailed;
-  report_.reason = fmt::format("{} of {} checks failed, first {}", failures, chosen.size(), first);
+  report_.reason = fmt::format("{} of {} checks failed, first {}", failures,
+                               chosen.size() + (source ? 1 : 0), first);
   return false;
 }
 
@@ -169,9 +179,7 @@ bool Bench::CheckWithTools() {
     Tell(check.name);
     CheckRow row = LeftMs() > 0 ? RunToolCheck(check, request_->candidate, LeftMs())
                                 : CheckRow{.name = check.name,
-                                           .result = {.margins = "{}",
-                                                      .limits = "{}",
-                                                      .reason = "not run: the job's time ran out"}};
+                                           .result = {.reason = "not run: the job's time ran out"}};
     if (!row.not_run.empty()) {
       report_.conditions[check.tool] = "not on this machine";
       Tell(row.name + ": " + row.result.reason);

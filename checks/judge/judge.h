@@ -32,6 +32,9 @@ struct Request {
   std::optional<std::int64_t> case_ms;        // of one case; default: the target's, by rule
   std::optional<double> slot_ms;              // default: the target's
   std::function<void(const std::string&)> progress;  // one line of text; may be empty
+  // The arms may be cheats that a harness admits although their files forbid it: to see that they
+  // win no comparison. No program sets it.
+  bool arms_may_be_cheats = false;
 };
 
 Result<Report> RunCheck(const Request& request, Clock& clock = SystemClock());

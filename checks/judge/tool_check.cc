@@ -48,7 +48,7 @@ std::string Findings(const std::string& output) {
 }
 
 CheckRow RunToolCheck(const ToolCheck& check, const Arm& arm, std::int64_t limit_ms) {
-  CheckRow row{.name = check.name, .result = {.margins = "{}", .limits = "{}"}};
+  CheckRow row{.name = check.name};
   const auto tool = FindTool(check.tool);
   if (!tool) {
     row.not_run = fmt::format("there is no {} on this machine", check.tool);

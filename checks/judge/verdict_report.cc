@@ -19,6 +19,8 @@ json CheckJson(const CheckRow& row) {
                  {"pass", row.result.pass},
                  {"margins", ParsedOr(row.result.margins)},
                  {"limits", ParsedOr(row.result.limits)},
+                 {"worst", ParsedOr(row.result.worst)},
+                 {"seed", row.result.seed},
                  {"reason", row.result.reason}};
   if (!row.not_run.empty()) object["not_run"] = row.not_run;
   return object;

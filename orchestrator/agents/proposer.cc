@@ -168,7 +168,7 @@ class Proposer {
     }
     candidate_ = *built;
     Result<JudgeReport> judged = Judge("screen");  // begins with the quick check
-    std::map<std::string, double> margins;
+    std::map<std::string, Margin> margins;
     if (judged) margins = judged->margins;
     std::string rule = "screen";
     if (judged && WorthMerging(*judged)) {

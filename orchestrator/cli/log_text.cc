@@ -74,7 +74,7 @@ void PrintEntry(const Entry& entry, std::ostream& out) {
   }
   for (const auto& [name, value] : entry.conditions) field("condition", name + " = " + value);
   for (const auto& [name, value] : entry.margins)
-    field("margin", fmt::format("{} = {}", name, value));
+    field("margin", fmt::format("{} = {}", name, MarginText(value)));
   for (const Evidence& item : entry.evidence)
     field("evidence", fmt::format("{} {} {}", item.kind, item.ref, item.sha256));
 }

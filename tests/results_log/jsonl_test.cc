@@ -63,7 +63,13 @@ class Random {
     for (std::uint64_t i = Below(3); i > 0; --i) {
       entry.conditions[Text()] = Text();
       entry.evidence.push_back({Text(), Text(), Text()});
-      entry.margins[Text()] = Double();
+      Margin& margin = entry.margins[Text()];
+      margin = Double();
+      if (Below(2) == 0) {
+        margin.check = "a" + Text();
+        margin.matrix = static_cast<std::int64_t>(Below(9)) - 1;
+        margin.seed = static_cast<std::int64_t>(Below(std::uint64_t{1} << 53));
+      }
     }
     entry.landed = Below(2) == 0;
     entry.conflated = Below(2) == 0;

@@ -74,6 +74,19 @@ class LogCommandsTest : public ::testing::Test {
   std::string log_;
 };
 
+TEST_F(LogCommandsTest, ShowsTheMatrixThatAMarginIsOf) {
+  Entry entry;
+  entry.key = "e.1";
+  entry.margins = {{"eigen", 0.8}, {"orthogonal", 0.25}};
+  entry.margins["eigen"].check = "dense n=32 batch=3";
+  entry.margins["eigen"].matrix = 1;
+  entry.margins["eigen"].seed = 17;
+  ASSERT_TRUE(Store::Open(log_)->AddEntry(entry));
+  const std::string text = Log({"show", "e1"});
+  EXPECT_THAT(text, HasSubstr("margin       eigen = 0.8 (dense n=32 batch=3, matrix 1, seed 17)"));
+  EXPECT_THAT(text, HasSubstr("margin       orthogonal = 0.25"));
+}
+
 TEST_F(LogCommandsTest, RetestNamesTheFieldAndWhatTheEntrySaid) {
   AddLoss("panels");
   EXPECT_THAT(Log({"retest"}), HasSubstr("nothing is up for a retest"));

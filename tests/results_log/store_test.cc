@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "results_log/case_text.h"
 #include "results_log/conditions.h"
 
 namespace crucible {
@@ -42,7 +44,10 @@ class StoreTest : public ::testing::Test {
                     std::nullopt, std::nullopt}};
     entry.conditions = {{"compiler", "gcc 12.2"}, {"clock", "unlocked"}};
     entry.evidence = {{"commit", "abc", ""}, {"report", "missions/m1/reports/1.json", "ff"}};
-    entry.margins = {{"eigen", 0.125}};
+    entry.margins = {{"eigen", 0.125}, {"orthogonal", 0.5}};
+    entry.margins["eigen"].check = "dense n=32 batch=3 cond=2";
+    entry.margins["eigen"].matrix = 2;
+    entry.margins["eigen"].seed = (std::int64_t{1} << 53) - 1;
     return entry;
   }
 
@@ -58,6 +63,48 @@ TEST_F(StoreTest, AnEntryComesBackWhole) {
   EXPECT_EQ(found->id, 1);
   EXPECT_EQ(store.FindEntry("e1")->key, "k1");
   EXPECT_EQ(store.FindEntry("e2").error().kind, ErrorKind::kNotFound);
+}
+
+TEST_F(StoreTest, TheMatrixOfAMarginComesBackAndAnEarlierLogHasNone) {
+  Store store = OpenLog();
+  ASSERT_TRUE(store.AddEntry(Example("k1")));
+  const auto found = store.FindEntry("k1");
+  ASSERT_TRUE(found) << found.error().text;
+  const Margin& eigen = found->margins.at("eigen");
+  EXPECT_EQ(MarginText(eigen),
+            "0.125 (dense n=32 batch=3 cond=2, matrix 2, seed 9007199254740991)");
+  EXPECT_FALSE(found->margins.at("orthogonal").known());
+  EXPECT_EQ(MarginText(found->margins.at("orthogonal")), "0.5");
+  nlohmann::json earlier = ToJson(*found);
+  earlier.erase("worst");
+  const auto entry = EntryFromJson(earlier);
+  ASSERT_TRUE(entry) << entry.error().text;
+  EXPECT_EQ(entry->margins.at("eigen"), 0.125);
+  EXPECT_FALSE(entry->margins.at("eigen").known());
+}
+
+// As a program before the table left it: read as it stands, and completed when it is written to.
+TEST_F(StoreTest, ALogWithoutTheTableOfWorstMatricesIsReadAndCompleted) {
+  const auto file = root_ / "log.sqlite";
+  {
+    auto store = Store::Open(file);
+    ASSERT_TRUE(store);
+    ASSERT_TRUE(store->AddEntry(Example("k1")));
+  }
+  sqlite3* database = nullptr;
+  ASSERT_EQ(sqlite3_open(file.c_str(), &database), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(database, "DROP TABLE entry_worst", nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(database);
+  auto reader = Store::OpenReadOnly(file);
+  ASSERT_TRUE(reader) << reader.error().text;
+  const auto found = reader->FindEntry("k1");
+  ASSERT_TRUE(found) << found.error().text;
+  EXPECT_EQ(found->margins.at("eigen"), 0.125);
+  EXPECT_FALSE(found->margins.at("eigen").known());
+  auto writer = Store::Open(file);
+  ASSERT_TRUE(writer) << writer.error().text;
+  ASSERT_TRUE(writer->AddEntry(Example("k2")));
+  EXPECT_TRUE(writer->FindEntry("k2")->margins.at("eigen").known());
 }
 
 TEST_F(StoreTest, ManyMayMakeTheSameNewLogAtOnce) {

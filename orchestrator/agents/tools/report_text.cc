@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "orchestrator/agents/tools/bounded.h"
 #include "orchestrator/agents/tools/measure.h"
+#include "results_log/case_text.h"
 
 namespace crucible {
 namespace {
@@ -72,7 +73,7 @@ std::string ReportText(const JudgeReport& report, const Session& session) {
   if (!report.margins.empty()) {
     std::vector<std::string> parts;
     for (const auto& [gate, value] : report.margins)
-      parts.push_back(fmt::format("{} {:.3g}", gate, value));
+      parts.push_back(fmt::format("{} {}", gate, MarginText(value)));
     text += fmt::format("worst scaled residuals: {}\n", fmt::join(parts, ", "));
   }
   for (const Evidence& evidence : report.evidence)

@@ -136,6 +136,27 @@ TEST(Gates, BatchNamesTheFirstBadMatrixSkipsOneAndWantsInfoZero) {
   EXPECT_THAT(judge().reason, StartsWith("matrix 1 of 3: info is 4"));
 }
 
+TEST(Gates, BatchNamesTheWorstMatrixOfEachGateAndNotTheOneLeftOut) {
+  const Answer good(2);
+  std::vector<float> a, l, q;
+  for (int b = 0; b < 3; ++b) {
+    a.insert(a.end(), good.a.begin(), good.a.end());
+    l.insert(l.end(), good.l.begin(), good.l.end());
+    q.insert(q.end(), good.q.begin(), good.q.end());
+  }
+  const std::vector<std::int32_t> info(3, 0);
+  l[2] += 1e-6f;                                                    // matrix 1: another eigenvalue
+  q[8] += static_cast<float>(.1 * kOrthogonalLimit * good.Unit());  // matrix 2: a longer vector
+  const auto judge = [&](std::optional<std::int64_t> skip = std::nullopt) {
+    return JudgeBatch(3, 2, a.data(), l.data(), q.data(), info.data(), 2, skip);
+  };
+  EXPECT_EQ(judge().worst.orthogonal, 2);
+  EXPECT_EQ(judge().worst.ascending, 1);
+  EXPECT_EQ(judge(2).worst.eigen, 1);
+  EXPECT_EQ(judge(1).worst.ascending, 0);  // all alike: the first
+  EXPECT_EQ(judge(2).worst.orthogonal, 0);
+}
+
 TEST(Gates, EntriesNearTheEndsOfTheRangeAreJudgedWithoutOverflow) {
   for (const float c : {3e38f, 1e-38f, 1e-44f}) {
     Answer answer(4, c);

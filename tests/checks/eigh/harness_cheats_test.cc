@@ -16,14 +16,25 @@ struct Cheat {
   const char* name;
   const char* caught_by;  // hello, check, nan_inf, prepare or slot
   const char* reason;     // part of the text
+  // Its file alone would be refused: here it is let past that, to see what meets it at run time.
+  bool admit_any = false;
 };
 
 void PrintTo(const Cheat& cheat, std::ostream* out) { *out << cheat.name; }
 
 constexpr Cheat kCheats[] = {
     {"wrong_abi", "hello", "its ABI is 2"},
-    {"calls_blas", "hello", "it calls cblas_sscal of"},
+    {"calls_blas", "hello", "it calls cblas_sscal"},
     {"loads_code", "hello", "it calls dlsym"},
+    {"reads_clock", "hello", "it calls clock_gettime"},
+    {"reads_files", "hello", "it calls fclose, fopen"},
+    {"opens_socket", "hello", "it calls socket"},
+    {"starts_threads", "hello", "it calls pthread_create"},
+    {"hides_call", "hello", "it jumps into the middle of the instruction"},
+    {"reads_counter", "hello", "it reads the processor's counter"},
+    {"chooses_at_load", "hello", "its own code runs while it is loaded"},
+    {"writable_code", "hello", "both written and executed"},
+    {"relocates_code", "hello", "its code is written to while it is loaded"},
     {"unwritten_output", "check", "never written"},
     {"writes_input", "check", "changed its input"},
     {"writes_past_end", "check", "past the end of the eigenvectors"},
@@ -34,25 +45,25 @@ constexpr Cheat kCheats[] = {
     {"not_orthogonal", "check", "orthogonality"},
     {"skips_last_matrix", "check", "matrix 2 of 3: eigen equation"},
     {"returns_error", "check", "eigh_cpu_solve returned 7"},
-    {"returns_early", "check", "works on after returning"},
+    {"returns_early", "check", "works on after returning", true},
     {"flushes_subnormals", "check", "floating-point mode"},
-    {"moves_to_one_cpu", "check", "CPU set"},
+    {"moves_to_one_cpu", "check", "CPU set", true},
     {"lower_precision", "check", "eigen equation"},
-    {"writes_results", "check", "tried to write to descriptor 3"},
-    {"opens_results", "check", "tried to open a file for writing"},
-    {"starts_process", "check", "tried to start a process"},
-    {"signals_others", "check", "tried to send a signal to another process"},
+    {"writes_results", "check", "tried to write to descriptor 3", true},
+    {"opens_results", "check", "tried to open a file for writing", true},
+    {"starts_process", "check", "tried to start a process", true},
+    {"signals_others", "check", "tried to send a signal to another process", true},
     {"spreads_nan", "nan_inf", "beside a NaN or infinite matrix"},
     {"hides_nan", "nan_inf", "its info is 0"},
-    {"leaks_threads", "prepare", "left threads behind"},
+    {"leaks_threads", "prepare", "left threads behind", true},
     {"stale_output", "prepare", "eigen equation"},
     {"caches_by_pointer", "slot", "probe"},
     {"caches_by_invariants", "slot", "probe"},
     {"fast_when_timed", "slot", "probe"},
-    {"takes_over", "slot", "shorter than what was seen"},
-    {"waits", "slot", "shorter than what was seen"},
-    {"before_ready", "slot", "it computes before it says that it is ready"},
-    {"burns_others", "slot", "it works while it is not called"},
+    {"takes_over", "slot", "shorter than what was seen", true},
+    {"waits", "slot", "shorter than what was seen", true},
+    {"before_ready", "slot", "it computes before it says that it is ready", true},
+    {"burns_others", "slot", "it works while it is not called", true},
 };
 
 class HarnessCheats : public ::testing::TestWithParam<Cheat> {
@@ -96,7 +107,9 @@ TEST_P(HarnessCheats, IsRefusedForItsOwnReason) {
       cheat.name == std::string_view("returns_early"))
     GTEST_SKIP() << "caught by times, and under the thread sanitizer they are not the library's";
 #endif
-  HarnessClient client(HarnessClient::Fixture(cheat.name));
+  std::vector<std::string> more;
+  if (cheat.admit_any) more = {"--admit-any"};
+  HarnessClient client(HarnessClient::Fixture(cheat.name), more);
   const auto [where, why] = FirstRefusal(&client, cheat.caught_by);
   EXPECT_EQ(where, cheat.caught_by) << why;
   EXPECT_THAT(why, HasSubstr(cheat.reason));
@@ -106,9 +119,18 @@ INSTANTIATE_TEST_SUITE_P(All, HarnessCheats, ::testing::ValuesIn(kCheats),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(HarnessHonest, IsLetThroughByEveryRequest) {
-  HarnessClient client(HarnessClient::Fixture("honest"));
-  const auto [where, why] = FirstRefusal(&client, "");
-  EXPECT_EQ(where, "") << why;
+  for (const char* name : {"honest", "honest_constant"}) {
+    HarnessClient client(HarnessClient::Fixture(name));
+    const auto [where, why] = FirstRefusal(&client, "");
+    EXPECT_EQ(where, "") << name << ": " << why;
+  }
+}
+
+TEST(HarnessAdmission, WhatWasLetPastItIsSaidInTheConditions) {
+  HarnessClient usual(HarnessClient::Fixture("honest"));
+  EXPECT_FALSE(usual.Hello()["conditions"].contains("admission"));
+  HarnessClient past(HarnessClient::Fixture("reads_clock"), {"--admit-any"});
+  EXPECT_EQ(past.Hello()["conditions"].value("admission", ""), "any");
 }
 
 TEST(HarnessPeer, MayCallWhatItLikes) {

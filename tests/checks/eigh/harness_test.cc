@@ -79,6 +79,18 @@ TEST_F(Harness, SameSeedGivesTheSameMarginsAndAnotherSeedOthers) {
   EXPECT_NE(first["margins"], client.Check(kSmall, 2)["margins"]);
 }
 
+TEST_F(Harness, SaysWhichMatrixOfTheBatchIsTheWorstByEachGate) {
+  HarnessClient client(HarnessClient::Fixture("honest"));
+  for (const char* kind : {"dense", "nan_inf"}) {
+    const Json reply = client.Check({{"kind", kind}, {"n", 17}, {"batch", 3}, {"cond", 1}});
+    ASSERT_TRUE(reply.value("pass", false)) << reply;
+    for (const auto& [gate, margin] : reply["margins"].items()) {
+      const std::int64_t matrix = reply["worst"].value(gate, std::int64_t{-1});
+      EXPECT_TRUE(matrix >= 0 && matrix < 3) << gate << " " << reply;
+    }
+  }
+}
+
 TEST_F(Harness, SlotKeepsItsCallLimits) {
   HarnessClient client(HarnessClient::Fixture("honest"));
   ASSERT_EQ(client.Prepare(kSmall)["ok"], true);
@@ -123,7 +135,7 @@ TEST_F(Harness, RefusesBadRequestsWithAReasonAndGoesOn) {
 TEST_F(Harness, MissingOrBrokenLibraryIsAReplyNotACrash) {
   for (const auto& [path, want] :
        {std::pair<std::string, const char*>{"/nonexistent/lib.so", "there is no such file"},
-        {CRUCIBLE_SOURCE_DIR "/CMakeLists.txt", "no 64-bit ELF file"},
+        {CRUCIBLE_SOURCE_DIR "/CMakeLists.txt", "no 64-bit ELF shared library"},
         {CRUCIBLE_BIN_DIR "/eigh_harness", "it needs"}}) {
     HarnessClient client(path);
     for (const Json& reply : {client.Hello(), client.Check(kSmall), client.Prepare(kSmall)}) {

@@ -21,6 +21,33 @@ TEST(Machine, CountsTheThreadsOfThisProcess) {
   other.join();
 }
 
+TEST(Machine, AThreadThatWorksOnIsCountedAndOneThatWasJoinedIsNot) {
+  const int before = ThreadCount();
+  for (int i = 0; i < 50; ++i) {
+    std::thread([] {}).join();
+    ASSERT_EQ(SettledThreadCount(0, before), before) << "after " << i << " threads";
+  }
+  std::atomic<bool> stop{false};
+  std::thread other([&] { stop.wait(false); });
+  EXPECT_EQ(SettledThreadCount(0, before), before + 1);
+  stop = true;
+  stop.notify_all();
+  other.join();
+}
+
+// What tells a wait for a device that is awake from a thread that had no processor.
+TEST(Machine, CpuTimeOfAThreadIsThatOfItsWork) {
+  const std::int64_t start = ThreadCpuNs();
+  volatile unsigned work = 1;
+  while (ThreadCpuNs() - start < 5'000'000) work = work * 3;
+  const std::int64_t worked = ThreadCpuNs();
+  std::thread([] {
+    const std::int64_t own = ThreadCpuNs();
+    while (ThreadCpuNs() - own < 5'000'000) continue;
+  }).join();
+  EXPECT_LT(ThreadCpuNs() - worked, 5'000'000);
+}
+
 TEST(Machine, ConditionsNameTheMachine) {
   const auto conditions = MachineConditions();
   for (const char* field : {"cpu", "kernel", "governor", "clock"})

@@ -1,5 +1,6 @@
 // log_experiment: numbers of the harness, words of the agent, and no experiment twice.
 #include "mission_fixture.h"
+#include "results_log/case_text.h"
 
 namespace crucible {
 namespace {
@@ -29,6 +30,7 @@ TEST_F(ExperimentTool, TheNumbersAreTheHarnesss) {
   EXPECT_EQ(entry.flavour, "kernel");
   EXPECT_EQ(entry.cases.at(0).after_us, 90.0);
   EXPECT_EQ(entry.margins.at("eigen"), 0.5);
+  EXPECT_EQ(MarginText(entry.margins.at("eigen")), "0.5 (quick n=3, matrix 2, seed 77)");
   EXPECT_EQ(entry.conditions.at("compiler"), "gcc 12");
   EXPECT_EQ(json::parse(entry.change)["params"]["speed"], (json{1, 2}));
   EXPECT_EQ(entry.evidence.at(0).kind, "report");

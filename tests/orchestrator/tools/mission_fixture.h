@@ -113,24 +113,28 @@ class MissionFixture : public ::testing::Test {
   // What the judge answers from now on.
   void Judge(const std::string& verdict, double ratio = 0.9) {
     const bool pass = verdict == "accepted" || verdict == "passed";
-    answer_ = {
-        {"op", "compare"},
-        {"pass", pass},
-        {"verdict", verdict},
-        {"reason", "the reason"},
-        {"conditions", {{"compiler", "gcc 12"}, {"device", "cpu x"}}},
-        {"checks",
-         {{{"case", "quick n=3"}, {"pass", true}, {"margins", {{"eigen", 0.5}}}, {"reason", ""}}}},
-        {"cases",
-         {{{"case", "n32"},
-           {"role", "claim"},
-           {"verdict", verdict},
-           {"before_us", 100.0},
-           {"after_us", 100.0 * ratio},
-           {"ratio", ratio},
-           {"ratio_low", ratio - 0.01},
-           {"ratio_high", ratio + 0.01},
-           {"rounds", 15}}}}};
+    answer_ = {{"op", "compare"},
+               {"pass", pass},
+               {"verdict", verdict},
+               {"reason", "the reason"},
+               {"conditions", {{"compiler", "gcc 12"}, {"device", "cpu x"}}},
+               {"checks",
+                {{{"case", "quick n=3"},
+                  {"pass", true},
+                  {"margins", {{"eigen", 0.5}}},
+                  {"worst", {{"eigen", 2}}},
+                  {"seed", 77},
+                  {"reason", ""}}}},
+               {"cases",
+                {{{"case", "n32"},
+                  {"role", "claim"},
+                  {"verdict", verdict},
+                  {"before_us", 100.0},
+                  {"after_us", 100.0 * ratio},
+                  {"ratio", ratio},
+                  {"ratio_low", ratio - 0.01},
+                  {"ratio_high", ratio + 0.01},
+                  {"rounds", 15}}}}};
     WriteAnswer(pass ? 0 : 1);
   }
   void WriteAnswer(int code) {

@@ -96,9 +96,9 @@ int main(int, char** argv) {
       }
       Reply(acts("wrong_check")
                 ? R"({"ok":true,"pass":false,"margins":{"eigen":812},"limits":{"eigen":200},)"
-                  R"("reason":"eigen residual 812, limit 200"})"
+                  R"("worst":{"eigen":2},"reason":"eigen residual 812, limit 200"})"
                 : R"({"ok":true,"pass":true,"margins":{"eigen":0.8},"limits":{"eigen":200},)"
-                  R"("reason":""})");
+                  R"("worst":{"eigen":1},"reason":""})");
     } else if (op == "prepare") {
       if (acts("refuse_prepare")) {
         Reply(R"({"ok":false,"error":"input 3: orthogonality 512, limit 100"})");
