@@ -37,10 +37,10 @@ constexpr const char* kImports[] = {
     // Operators new and delete, exceptions, type information, and the parts of the containers and of
     // std::string that are no templates.
     "_Zn[aw]*", "_Zd[al]*", "_ZT[IS]*", "_ZTVN10__cxxabiv1*", "_ZTVSt*_error", "_ZTVSt*exception",
-    "_ZTVSt9bad_alloc", "_ZTVSt*argument", "_ZTVSt12out_of_range", "_ZSt*__throw_*", "_ZSt7nothrow",
-    "_ZSt9terminatev", "_ZSt*rethrow_exception*", "_ZSt17current_exceptionv",
-    "_ZNSt15__exception_ptr*", "_ZNKSt15__exception_ptr*", "_ZNSt*_error[CD]*",
-    "_ZNSt*exception[CD]*", "_ZNSt9bad_alloc[CD]*", "_ZNSt*argument[CD]*",
+    "_ZTVSt9bad_alloc", "_ZTVSt*argument", "_ZTVSt12out_of_range", "_ZSt*__throw_*", "_ZNSaI*",
+    "_ZNKSaI*", "_ZSt7nothrow", "_ZSt9terminatev", "_ZSt*rethrow_exception*",
+    "_ZSt17current_exceptionv", "_ZNSt15__exception_ptr*", "_ZNKSt15__exception_ptr*",
+    "_ZNSt*_error[CD]*", "_ZNSt*exception[CD]*", "_ZNSt9bad_alloc[CD]*", "_ZNSt*argument[CD]*",
     "_ZNSt12out_of_range[CD]*", "_ZNKSt*4whatEv", "_ZNKSt7__cxx1112basic_stringIc*",
     "_ZNSt7__cxx1112basic_stringIc*", "_ZSt*_Rb_tree_*", "_ZNSt8__detail15_List_node_base*",
     "_ZNKSt8__detail20_Prime_rehash_policy*", "_ZSt11_Hash_bytes*", "_ZNSt3_V2*_categoryEv",
@@ -53,6 +53,7 @@ constexpr const char* kImports[] = {
 constexpr const char* kCpuImports[] = {"_ZNSt6thread15_M_start_thread*",
                                        "_ZNSt6thread4joinEv",
                                        "_ZNSt6thread6_State*",
+                                       "_ZTVNSt6thread6_StateE",
                                        "_ZNSt6thread20hardware_concurrencyEv",
                                        "_ZNSt18condition_variable*",
                                        "pthread_mutex_*",

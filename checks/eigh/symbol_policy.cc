@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,16 @@ std::string Readable(const std::string& symbol) {
   const std::unique_ptr<char, decltype(&std::free)> text(
       abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status), &std::free);
   return status == 0 && text ? text.get() : symbol;
+}
+
+// The first of these folders ("/usr/lib/llvm-14/lib:…") that is not the system's; "" where all are.
+std::string NotOfTheSystem(const std::string& paths) {
+  std::istringstream folders(paths);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const bool system = folder.starts_with("/usr/lib") || folder.starts_with("/lib");
+    if (!system || folder.find("/..") != std::string::npos) return folder.empty() ? "." : folder;
+  }
+  return "";
 }
 
 std::string NextStep(KernelKind kind) {
@@ -46,8 +57,10 @@ Result<> CheckSymbols(const std::filesystem::path& library, KernelKind kind) {
   for (const std::string& other : elf.stand_ins)
     return refuse(fmt::format("it lets {} answer for it", other));
   // A CUDA worker has all that may be named loaded already; a CPU kernel could bring a libgomp.
-  if (kind == KernelKind::kCpu && !elf.search_paths.empty())
-    return refuse(fmt::format("it has its libraries searched in {}", elf.search_paths.front()));
+  if (kind == KernelKind::kCpu)
+    for (const std::string& paths : elf.search_paths)
+      if (const std::string bad = NotOfTheSystem(paths); !bad.empty())
+        return refuse(fmt::format("it has its libraries searched in {}", bad));
   std::vector<std::string> others;
   for (const std::string& symbol : elf.imported)
     if (!IsAllowedImport(kind, symbol.c_str())) others.push_back(Readable(symbol));

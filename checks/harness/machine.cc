@@ -13,6 +13,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <sstream>
 #include <thread>
 
@@ -205,20 +206,48 @@ void CpuPause() {
 }
 
 #if defined(__x86_64__)
+namespace {
+
+// The two clocks at one moment.
+struct Moment {
+  std::int64_t ns = 0;
+  std::uint64_t ticks = 0;
+};
+
+// The counter is read between two readings of the clock; of several tries the narrowest counts, because
+// a thread that loses its processor in between would put them milliseconds apart.
+Moment ReadBothClocks() {
+  constexpr int kTries = 64;
+  constexpr std::int64_t kNarrowNs = 300;
+  Moment best;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (int i = 0; i < kTries && least > kNarrowNs; ++i) {
+    const std::int64_t before = MonotonicNs();
+    const std::uint64_t ticks = __rdtsc();
+    const std::int64_t after = MonotonicNs();
+    if (after - before >= least) continue;
+    least = after - before;
+    best = {before + least / 2, ticks};
+  }
+  return best;
+}
+
+}  // namespace
+
 std::int64_t CounterNs() {
   // Calibrated once, before any library under test is loaded (the harness calls this first).
   static const struct Rate {
-    std::uint64_t start = 0;
+    Moment start = ReadBothClocks();
     double ns_per_tick = 0;
     Rate() {
-      const std::int64_t from = MonotonicNs();
-      start = __rdtsc();
-      std::int64_t now = from;
-      while (now - from < 5'000'000) now = MonotonicNs();  // 5 ms: known to about 1e-4
-      ns_per_tick = static_cast<double>(now - from) / static_cast<double>(__rdtsc() - start);
+      while (MonotonicNs() - start.ns < 5'000'000) continue;  // 5 ms: known to about 1e-4
+      const Moment end = ReadBothClocks();
+      ns_per_tick =
+          static_cast<double>(end.ns - start.ns) / static_cast<double>(end.ticks - start.ticks);
     }
   } rate;
-  return static_cast<std::int64_t>(static_cast<double>(__rdtsc() - rate.start) * rate.ns_per_tick);
+  return static_cast<std::int64_t>(static_cast<double>(__rdtsc() - rate.start.ticks) *
+                                   rate.ns_per_tick);
 }
 #else
 std::int64_t CounterNs() { return 0; }

@@ -30,6 +30,7 @@ constexpr Cheat kCheats[] = {
     {"reads_files", "hello", "it calls fclose, fopen"},
     {"opens_socket", "hello", "it calls socket"},
     {"starts_threads", "hello", "it calls pthread_create"},
+    {"brings_libraries", "hello", "it has its libraries searched in $ORIGIN/own"},
     {"hides_call", "hello", "it jumps into the middle of the instruction"},
     {"reads_counter", "hello", "it reads the processor's counter"},
     {"chooses_at_load", "hello", "its own code runs while it is loaded"},
