@@ -136,12 +136,29 @@ std::string ImportedText(const json& item) {
                      item["differing"].get<int>() > 0 ? " (the log's own were kept)" : "");
 }
 
+// A file that does not read leaves no log where there was none: it is tried on another one first.
+Result<> TryImport(const std::vector<std::string>& files, const std::vector<std::string>& texts) {
+  CRUCIBLE_ASSIGN(const std::filesystem::path folder, MakeTemporaryDirectory("crucible_import_"));
+  const auto import_all = [&]() -> Result<> {
+    CRUCIBLE_ASSIGN(Store trial, Store::Open(folder / "log.sqlite"));
+    for (std::size_t i = 0; i < texts.size(); ++i)
+      CRUCIBLE_TRY(ImportLines(&trial, texts[i], files[i]));
+    return {};
+  };
+  const Result<> result = import_all();
+  (void)RemoveTree(folder);
+  return result;
+}
+
 Result<int> ImportToLog(const LogOptions& options, std::ostream& out, std::ostream&) {
   std::vector<std::string> texts;
   for (const std::string& file : options.files) {
     CRUCIBLE_ASSIGN(std::string text, ReadFile(file));
     texts.push_back(std::move(text));
   }
+  CRUCIBLE_ASSIGN(const std::filesystem::path wanted, LogFile(options.log));
+  std::error_code ignored;
+  if (!std::filesystem::exists(wanted, ignored)) CRUCIBLE_TRY(TryImport(options.files, texts));
   CRUCIBLE_ASSIGN(const std::filesystem::path log, LogFileToWrite(options.log));
   CRUCIBLE_ASSIGN(Store store, Store::Open(log));
   json list = json::array();

@@ -135,6 +135,16 @@ TEST_F(LogCommandsTest, ABeginningThatFitsSeveralKeysIsRefusedWithTheCandidates)
   EXPECT_THAT(Log({"show", "abcdef.m2"}), HasSubstr("e3 "));    // one alone begins so
 }
 
+TEST_F(LogCommandsTest, AFileThatDoesNotReadLeavesNoLogBehind) {
+  const std::string file = (root_ / "bad.jsonl").string();
+  ASSERT_TRUE(WriteFileAtomically(file, "{\"bad"));
+  EXPECT_THAT(Log({"import", file}, 2), HasSubstr("bad.jsonl:1: the line is not JSON"));
+  EXPECT_FALSE(std::filesystem::exists(log_));
+  ASSERT_TRUE(WriteFileAtomically(file, ""));
+  EXPECT_THAT(Log({"import", file}), HasSubstr("new: 0 entries, 0 missions"));
+  EXPECT_TRUE(std::filesystem::exists(log_));
+}
+
 TEST_F(LogCommandsTest, SplittingMakesEachPartAnEntryAndTheWholeConflated) {
   Log({"add", "--kind", "loss", "--case", "n32", "--target", "eigh", "--mechanism",
        "panels and rows", "--condition", "driver=1", "--before", "100", "--after", "110"});
