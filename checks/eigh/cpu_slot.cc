@@ -29,7 +29,7 @@ constexpr double kFlopsPerEntryTimesN = 12;  // making, solving and judging: abo
 // A full sweep of the last-level cache goes before a call (or a slot) this many times as long.
 constexpr std::int64_t kSweepWorth = 5;
 // Hand-overs of nothing are measured after the calls, as many as there were of them up to this.
-constexpr std::size_t kHandovers = 15;
+constexpr std::size_t kMostHandovers = 15;
 // A slot is throttled when somebody else had more than this share of the CPUs. The counter's tick
 // is 10 ms, so in a short slot one or two of them say nothing about a share.
 constexpr double kStealLimit = 0.05;
@@ -195,7 +195,7 @@ Result<Json> CpuHarness::Slot(const Json& request) {
   const std::int64_t wall_ns = MonotonicNs() - start;
   const Disturbance during = ReadDisturbance() - before;
   awake.End();
-  while (times.handover_ns.size() < std::min(kHandovers, times.call_ns.size()))
+  while (times.handover_ns.size() < std::min(kMostHandovers, times.call_ns.size()))
     times.handover_ns.push_back(handover_->MeasureNs());
   const std::int64_t sum_ns = std::accumulate(times.call_ns.begin(), times.call_ns.end(), 0ll);
   if (reason.empty() && sum_ns > wall_ns)
