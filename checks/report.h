@@ -22,8 +22,9 @@ struct WorstMargin {
 };
 std::map<std::string, WorstMargin> WorstMargins(const nlohmann::json& report);
 
-// Verdict and reason, then the worst margin of each gate with its matrix, then one line per case (median ratio, interval, rounds, verdict, why), per
-// failed check, and per peer. Ends without a newline.
+// Verdict and reason, then the worst margin of each gate with its matrix, then one line per case
+// (median ratio, interval, rounds, verdict, why), per failed check, and per peer. Ends without a
+// newline.
 std::string RenderReport(const nlohmann::json& report);
 
 }  // namespace crucible

@@ -39,8 +39,8 @@ struct TargetPeer {
   std::vector<std::string> command;
 };
 
-// The word with which a harness leaves out what it refuses a library for before loading it. A target
-// file may give it to its [[exploit]] kernels alone.
+// The word with which a harness leaves out what it refuses a library for before loading it. A
+// target file may give it to its [[exploit]] kernels alone.
 inline constexpr std::string_view kAdmitAny = "--admit-any";
 
 // A kernel that cheats, to prove that the harness sees it.

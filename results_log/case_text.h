@@ -1,4 +1,5 @@
-// case_text.h: what came of one case or gate, in words: the log's rows and the brief's lines say it alike.
+// case_text.h: what came of one case or gate, in words: the log's rows and the brief's lines say it
+// alike.
 #pragma once
 
 #include <string>

@@ -34,8 +34,8 @@ constexpr const char* kImports[] = {
     "mem[cs]*", "memmove", "__mem*_chk", "mempcpy", "strlen", "strnlen", "strcmp", "strncmp",
     "strchr", "strrchr", "strstr", "strcpy", "strncpy", "strcat", "__str*_chk", "snprintf",
     "vsnprintf", "__snprintf_chk", "__vsnprintf_chk", "qsort", "bsearch", "bcmp",
-    // Operators new and delete, exceptions, type information, and the parts of the containers and of
-    // std::string that are no templates.
+    // Operators new and delete, exceptions, type information, and the parts of the containers and
+    // of std::string that are no templates.
     "_Zn[aw]*", "_Zd[al]*", "_ZT[IS]*", "_ZTVN10__cxxabiv1*", "_ZTVSt*_error", "_ZTVSt*exception",
     "_ZTVSt9bad_alloc", "_ZTVSt*argument", "_ZTVSt12out_of_range", "_ZSt*__throw_*", "_ZNSaI*",
     "_ZNKSaI*", "_ZSt7nothrow", "_ZSt9terminatev", "_ZSt*rethrow_exception*",

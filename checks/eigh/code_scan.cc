@@ -48,7 +48,8 @@ std::vector<std::uint64_t> Hits(const ElfSegment& segment) {
   return hits;
 }
 #else
-// Instructions are words: svc, and mrs of a timer or performance counter (op0 3, op1 3, CRn 9 or 14).
+// Instructions are words: svc, and mrs of a timer or performance counter (op0 3, op1 3, CRn 9 or
+// 14).
 std::vector<std::uint64_t> Hits(const ElfSegment& segment) {
   std::vector<std::uint64_t> hits;
   for (std::size_t at = 0; at + 4 <= segment.bytes.size(); at += 4) {

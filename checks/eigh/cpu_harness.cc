@@ -72,8 +72,8 @@ Result<GuardedSolver*> CpuHarness::Solver() {
   const int cpus = static_cast<int>(AllowedCpus().size());
   if (options_.worker.cuda && !gpu_) gpu_ = std::make_unique<GpuWatch>();
   CRUCIBLE_ASSIGN(LibraryWorker worker, LibraryWorker::Start(options_.worker));
-  // A library may keep one pool: its own threads, or (a peer) one of a library it calls. One for a GPU
-  // has none: the driver's were there before it was loaded (a profiler's tools may start more).
+  // A library may keep one pool: its own threads, or (a peer) one of a library it calls. One for a
+  // GPU has none: the driver's were there before it was loaded (a profiler's tools may start more).
   const bool peer = options_.worker.role == LibraryRole::kPeer;
   const int pool = options_.worker.cuda ? (peer ? kToolThreads : 0)
                                         : options_.worker.threads + (peer ? cpus : 0);

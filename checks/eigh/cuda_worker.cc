@@ -6,8 +6,8 @@
 // input, is seen by the harness as it is for a CPU library. The workspace lives on the device
 // alone. A call is timed by events on the stream that the library was given; the device must be
 // idle when that stream is, or work was done elsewhere, and again before the next call and right
-// before the answer, after which the harness stops this process. Outputs come back twice, some time apart,
-// so that a late writer shows.
+// before the answer, after which the harness stops this process. Outputs come back twice, some time
+// apart, so that a late writer shows.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <fmt/format.h>

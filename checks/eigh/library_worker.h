@@ -46,7 +46,8 @@ class LibraryWorker {
 
   const std::string& configuration() const { return configuration_; }  // JSON text, the library's
   const std::string& conditions() const { return conditions_; }        // JSON text, the worker's
-  // Before the library was loaded: a sanitizer's runtime and a GPU's driver have threads of their own.
+  // Before the library was loaded: a sanitizer's runtime and a GPU's driver have threads of their
+  // own.
   int idle_threads() const { return idle_threads_; }
   const char* entry() const { return cuda_ ? "crucible_eigh" : "eigh_cpu_solve"; }
   const std::string& sha256() const { return sha256_; }  // of the file, before loading

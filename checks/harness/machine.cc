@@ -214,8 +214,8 @@ struct Moment {
   std::uint64_t ticks = 0;
 };
 
-// The counter is read between two readings of the clock; of several tries the narrowest counts, because
-// a thread that loses its processor in between would put them milliseconds apart.
+// The counter is read between two readings of the clock; of several tries the narrowest counts,
+// because a thread that loses its processor in between would put them milliseconds apart.
 Moment ReadBothClocks() {
   constexpr int kTries = 64;
   constexpr std::int64_t kNarrowNs = 300;

@@ -1,4 +1,5 @@
-// Words that a target file refuses in a kernel's source: where they are found, and where they are none.
+// Words that a target file refuses in a kernel's source: where they are found, and where they are
+// none.
 #include "checks/judge/source_scan.h"
 
 #include <fmt/format.h>
@@ -100,8 +101,8 @@ TEST_F(SourceScan, ATargetFileWithoutAReasonIsRefused) {
   EXPECT_THAT(refused.error().text, HasSubstr("'why' is missing"));
 }
 
-// The kernels as they are hold none of the words that their targets refuse, and each of the words is
-// found where it is written.
+// The kernels as they are hold none of the words that their targets refuse, and each of the words
+// is found where it is written.
 TEST_F(SourceScan, TheKernelsPassTheirTargetsRulesAndEveryWordOfThemIsFound) {
   for (const char* name : {"eigh_cpu", "eigh_h200"}) {
     const auto target =

@@ -124,8 +124,8 @@ TEST(SymbolPolicy, ALibraryIsNamedWithoutAPathAndWithItsOwnName) {
     EXPECT_FALSE(IsAllowedLibrary(KernelKind::kCpu, refused)) << refused;
 }
 
-// A cheat is let past the policy only where the policy would refuse it: each other one is met at run
-// time although it was admitted like any kernel.
+// A cheat is let past the policy only where the policy would refuse it: each other one is met at
+// run time although it was admitted like any kernel.
 TEST(SymbolPolicy, CheatsArePastItOnlyWhereItRefusesThem) {
   for (const auto& [file, kind] :
        {std::pair("eigh_cpu", KernelKind::kCpu), std::pair("eigh_h200", KernelKind::kCuda)}) {
