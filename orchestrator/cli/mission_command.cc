@@ -233,9 +233,10 @@ int MissionCommand(const Words& words, std::ostream& out, std::ostream& err) {
       "approve", "Merge what waits for a person; it is judged again on today's main");
   approve->add_option("ID", id, "Mission, e.g. m3")->required();
   AttachOptions attach_options;
+  bool no_follow = false;
   CLI::App* attach = app.add_subcommand("attach", "Follow the transcript of a mission's agent");
   attach->add_option("ID", id, "Mission, e.g. m3")->required();
-  attach->add_flag("!--no-follow", attach_options.follow, "Print what is there and return");
+  attach->add_flag("--no-follow", no_follow, "Print what is there and return");
   attach->add_flag("--json", attach_options.as_json, "Print the rows whole, a JSON object a line");
   for (CLI::App* command : {list, show, add, approve})
     command->add_flag("--json", as_json, "Print JSON");
@@ -250,6 +251,7 @@ int MissionCommand(const Words& words, std::ostream& out, std::ostream& err) {
   if (show->parsed()) return Show(&*store, *workspace, id, as_json, out, err);
   if (add->parsed()) return Add(&*store, *workspace, row, as_json, out, err);
   if (attach->parsed()) {
+    attach_options.follow = !no_follow;
     const auto attached = Attach(
         &*store, *workspace, id, attach_options, [] { return false; }, out, SystemClock());
     return attached ? 0 : Report(attached.error(), err);

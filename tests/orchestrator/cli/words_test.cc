@@ -126,6 +126,7 @@ TEST_F(WrongWords, HelpIsAnAnswerAndNoMistake) {
     const Captured run = Run(words);
     EXPECT_EQ(run.status.code, 0) << run.err;
     EXPECT_NE(run.out.find("--help"), std::string::npos) << run.out;
+    EXPECT_EQ(run.out.find("{false}"), std::string::npos) << "the parser's own marks: " << run.out;
     EXPECT_EQ(run.err, "");
   }
   EXPECT_EQ(Run({"crucible", "gpu", "status", "--help"}).status.code, 0);
