@@ -26,7 +26,7 @@ class Image {
       return {};
     }
     std::vector<T> table(bytes / sizeof(T));
-    std::memcpy(table.data(), file_->data() + offset, table.size() * sizeof(T));
+    if (!table.empty()) std::memcpy(table.data(), file_->data() + offset, table.size() * sizeof(T));
     return table;
   }
 
