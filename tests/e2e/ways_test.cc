@@ -33,7 +33,6 @@ TEST_F(WaysTest, AnAgentThatCrashesEndsAsCrashed) {
 
 TEST_F(WaysTest, ProtectedPathsStopAMerge) {
   MakeTargetQuick();
-  const std::string before = Git({"rev-parse", "main"});
   UseScriptAgent(
       "echo '# faster' >> examples/transpose/harness.py\n"
       "sed -i 's/kBlock = 2;/kBlock = 1;/' examples/transpose/tuning.h\n"
@@ -43,7 +42,6 @@ TEST_F(WaysTest, ProtectedPathsStopAMerge) {
   ASSERT_TRUE(run.status.ok()) << run.err;
   EXPECT_EQ(OnlyMission()["merge_outcome"], "protected_path");
   EXPECT_EQ(Git({"rev-parse", "main"}), start);
-  EXPECT_NE(before, start);
   const json refused = Query({"--kind", "refused"});
   ASSERT_EQ(refused.size(), 1u);
   EXPECT_NE(refused[0]["reason"].get<std::string>().find("harness.py"), std::string::npos);

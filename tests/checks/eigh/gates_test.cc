@@ -116,14 +116,23 @@ TEST(Gates, NotFiniteIsToldFromNeverWritten) {
   EXPECT_THAT(answer.Judge().reason, HasSubstr("1 of 3 eigenvalues were never written"));
 }
 
+struct Batch {
+  std::vector<float> a, l, q;
+};
+Batch ThreeOf(const Answer& good) {
+  Batch batch;
+  for (int b = 0; b < 3; ++b) {
+    batch.a.insert(batch.a.end(), good.a.begin(), good.a.end());
+    batch.l.insert(batch.l.end(), good.l.begin(), good.l.end());
+    batch.q.insert(batch.q.end(), good.q.begin(), good.q.end());
+  }
+  return batch;
+}
+
 TEST(Gates, BatchNamesTheFirstBadMatrixSkipsOneAndWantsInfoZero) {
   const Answer good(2);
-  std::vector<float> a, l, q;
-  for (int b = 0; b < 3; ++b) {
-    a.insert(a.end(), good.a.begin(), good.a.end());
-    l.insert(l.end(), good.l.begin(), good.l.end());
-    q.insert(q.end(), good.q.begin(), good.q.end());
-  }
+  Batch three = ThreeOf(good);
+  std::vector<float>&a = three.a, &l = three.l, &q = three.q;
   std::vector<std::int32_t> info(3, 0);
   const auto judge = [&](std::optional<std::int64_t> skip = std::nullopt) {
     return JudgeBatch(3, 2, a.data(), l.data(), q.data(), info.data(), 2, skip);
@@ -138,12 +147,8 @@ TEST(Gates, BatchNamesTheFirstBadMatrixSkipsOneAndWantsInfoZero) {
 
 TEST(Gates, BatchNamesTheWorstMatrixOfEachGateAndNotTheOneLeftOut) {
   const Answer good(2);
-  std::vector<float> a, l, q;
-  for (int b = 0; b < 3; ++b) {
-    a.insert(a.end(), good.a.begin(), good.a.end());
-    l.insert(l.end(), good.l.begin(), good.l.end());
-    q.insert(q.end(), good.q.begin(), good.q.end());
-  }
+  Batch three = ThreeOf(good);
+  std::vector<float>&a = three.a, &l = three.l, &q = three.q;
   const std::vector<std::int32_t> info(3, 0);
   l[2] += 1e-6f;                                                    // matrix 1: another eigenvalue
   q[8] += static_cast<float>(.1 * kOrthogonalLimit * good.Unit());  // matrix 2: a longer vector
