@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/counted.h"
 #include "base/json.h"
 
 namespace crucible {
@@ -120,7 +121,9 @@ std::string FailedChecks(const json& report) {
       rows.push_back({Text(check, "case"), Text(check, "reason")});
     }
   }
-  std::string count = fmt::format("\n{} of {} checks pass", passed, checks.size() - not_run);
+  const std::size_t run = checks.size() - not_run;
+  std::string count =
+      fmt::format("\n{} of {}", passed, Counted(run, "check passes", "checks pass"));
   if (not_run > 0) count += fmt::format(", {} not run", not_run) + left_out;
   return rows.size() > 1 ? count + Table(rows) : count;
 }

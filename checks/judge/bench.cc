@@ -6,6 +6,7 @@
 #include <cmath>
 #include <fstream>
 
+#include "base/counted.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "checks/judge/source_scan.h"
@@ -168,8 +169,9 @@ bool Bench::Check(CheckLevel level, const std::vector<std::string>& only) {
   candidate_->Stop();
   if (failures == 0) return true;
   report_.verdict = crashes > 0 ? Verdict::kCrashed : Verdict::kCheckFailed;
-  report_.reason = fmt::format("{} of {} checks failed, first {}", failures,
-                               chosen.size() + (source ? 1 : 0), first);
+  report_.reason =
+      fmt::format("{} of {} failed, first {}", failures,
+                  Counted(chosen.size() + (source ? 1 : 0), "check"), first);
   return false;
 }
 

@@ -43,7 +43,8 @@ std::string AllPass(const std::vector<CheckRow>& checks) {
   std::vector<std::string> left_out;
   for (const CheckRow& row : checks)
     if (!row.not_run.empty()) left_out.push_back(row.name + ": " + row.not_run);
-  std::string text = fmt::format("all {} checks pass", checks.size() - left_out.size());
+  const std::size_t run = checks.size() - left_out.size();
+  std::string text = run == 1 ? "the one check passes" : fmt::format("all {} checks pass", run);
   if (!left_out.empty())
     text += fmt::format("; {} not run ({})", left_out.size(), fmt::join(left_out, "; "));
   return text;
