@@ -103,12 +103,26 @@ std::string TimesTable(const json& report) {
   return rows.size() > 1 ? Table(rows) : "";
 }
 
+// A row a failed check; those with the same words as the ones before them are only counted.
+std::vector<Row> FailedRows(const std::vector<const json*>& failed) {
+  std::vector<Row> rows = {{"failed check", "why"}};
+  for (std::size_t i = 0; i < failed.size();) {
+    const std::string why = Text(*failed[i], "reason");
+    std::size_t end = i + 1;
+    while (end < failed.size() && Text(*failed[end], "reason") == why) ++end;
+    rows.push_back({Text(*failed[i], "case"), why});
+    if (end - i > 1) rows.push_back({fmt::format("… and {} more", end - i - 1), "the same"});
+    i = end;
+  }
+  return rows;
+}
+
 std::string FailedChecks(const json& report) {
   const json& checks = List(report, "checks");
   // Of an accepted check they are the verdict's reason already.
   if (checks.empty() || (Text(report, "op") == "check" && Text(report, "verdict") == "accepted"))
     return "";
-  std::vector<Row> rows = {{"failed check", "why"}};
+  std::vector<const json*> failed;
   std::size_t passed = 0, not_run = 0;
   std::string left_out;
   for (const json& check : checks) {
@@ -118,14 +132,14 @@ std::string FailedChecks(const json& report) {
     } else if (check.value("pass", false)) {
       ++passed;
     } else {
-      rows.push_back({Text(check, "case"), Text(check, "reason")});
+      failed.push_back(&check);
     }
   }
   const std::size_t run = checks.size() - not_run;
   std::string count =
       fmt::format("\n{} of {}", passed, Counted(run, "check passes", "checks pass"));
   if (not_run > 0) count += fmt::format(", {} not run", not_run) + left_out;
-  return rows.size() > 1 ? count + Table(rows) : count;
+  return failed.empty() ? count : count + Table(FailedRows(failed));
 }
 
 std::string MarginsTable(const json& report) {

@@ -41,6 +41,20 @@ TEST_F(Judge, TheWorstMarginOfAReportIsThatOfOneCheckAndOneMatrix) {
   EXPECT_THAT(RenderReport(json), HasSubstr(std::to_string(report->checks[1].result.seed)));
 }
 
+TEST(RenderReport, FailedChecksWithTheSameWordsAreCountedNotRepeated) {
+  nlohmann::json json = {{"op", "check"}, {"verdict", "crashed"}, {"reason", "r"}};
+  json["checks"] = nlohmann::json::array();
+  for (const auto& [name, why] : {std::pair("a", "it died"), std::pair("b", "not run"),
+                                  std::pair("c", "not run"), std::pair("d", "not run")})
+    json["checks"].push_back({{"case", name}, {"pass", false}, {"reason", why}});
+  json["checks"].push_back({{"case", "e"}, {"pass", true}});
+  EXPECT_THAT(RenderReport(json), HasSubstr("1 of 5 checks pass\n"
+                                            "failed check  why\n"
+                                            "a             it died\n"
+                                            "b             not run\n"
+                                            "… and 2 more  the same"));
+}
+
 // A harness need not say which matrix, and a stored report of an earlier judge does not.
 TEST_F(Judge, AMarginWithoutItsMatrixIsStillAMargin) {
   const nlohmann::json earlier = {

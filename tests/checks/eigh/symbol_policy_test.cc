@@ -18,6 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 constexpr char kExploits[] = CRUCIBLE_LIB_DIR "/exploits/";
 constexpr char kPeer[] = CRUCIBLE_LIB_DIR "/libeigh_peer_lapack.so";
@@ -41,6 +43,17 @@ TEST(SymbolPolicy, ACudaKernelThatDoesItsOwnWorkIsAdmitted) {
     const auto admitted = CheckSymbols(library, KernelKind::kCuda);
     EXPECT_TRUE(admitted) << admitted.error().text;
   }
+}
+
+// A compiler that links C++'s runtime into every library would bring its files and system calls along.
+TEST(SymbolPolicy, OurGpuLibraryTakesNothingOfTheCppRuntime) {
+  const fs::path library = CRUCIBLE_LIB_DIR "/libcrucible_eigh.so";
+  if (!fs::exists(library)) GTEST_SKIP() << "built without CUDA, or not built yet";
+  const auto elf = ReadElfFile(library);
+  ASSERT_TRUE(elf) << elf.error().text;
+  EXPECT_THAT(elf->needed, Not(Contains(HasSubstr("libstdc++"))));
+  for (const char* of_cpp : {"__cxa_guard_", "__gxx_personality", "_Unwind_", "_Zn", "_ZSt"})
+    EXPECT_THAT(elf->imported, Not(Contains(StartsWith(of_cpp))));
 }
 
 TEST(SymbolPolicy, ALibraryThatLeavesTheWorkToAnotherIsRefusedByName) {
