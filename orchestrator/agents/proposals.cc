@@ -11,6 +11,8 @@ namespace {
 constexpr int kRejectionsUntilRest = 2;
 // A single move this close to even may still pay together with another one.
 constexpr double kNearMiss = 1.05;
+// An undecided move looks like a gain from here on.
+constexpr double kLooksLikeAGain = 0.97;
 
 bool MovesOneOf(const Knob& knob, const std::vector<std::string>& cases) {
   if (knob.cases.empty() || cases.empty()) return true;
@@ -40,10 +42,10 @@ std::string ProposalSearch::ScopedText(const Configuration& configuration) const
 }
 
 void ProposalSearch::TryFirst(const Configuration& configuration) {
-  Configuration complete = incumbent_;
+  Configuration known;
   for (const auto& [name, value] : configuration)
-    if (space_.Find(name) != nullptr) complete[name] = value;
-  first_.push_back(std::move(complete));
+    if (incumbent_.contains(name)) known[name] = value;
+  first_.push_back(std::move(known));
 }
 
 // The values of a knob in the order they should be tried: the neighbour in the direction that paid
@@ -152,13 +154,32 @@ Result<std::optional<Proposal>> ProposalSearch::Pair() {
   return std::optional<Proposal>();
 }
 
+Result<std::optional<Proposal>> ProposalSearch::Together() {
+  Configuration configuration = incumbent_;
+  std::vector<std::string> turned;
+  for (const auto& [name, value] : leaning_) {
+    if (incumbent_.at(name) == value) continue;
+    configuration[name] = value;
+    turned.push_back(name);
+  }
+  if (turned.size() < 2) return std::optional<Proposal>();
+  CRUCIBLE_ASSIGN(const std::string refused, WhyInvalid(space_, configuration));
+  if (!refused.empty()) return std::optional<Proposal>();
+  return Consider(std::move(configuration), std::move(turned), false);
+}
+
 Result<std::optional<Proposal>> ProposalSearch::Next() {
+  CRUCIBLE_ASSIGN(auto together, Together());
+  if (together) return together;
   while (!first_.empty()) {
-    Configuration configuration = first_.front();
-    first_.erase(first_.begin());
+    // Onto what is held by now.
+    Configuration configuration = incumbent_;
     std::vector<std::string> turned;
-    for (const auto& [name, value] : configuration)
+    for (const auto& [name, value] : first_.front()) {
       if (incumbent_.at(name) != value) turned.push_back(name);
+      configuration[name] = value;
+    }
+    first_.erase(first_.begin());
     if (turned.empty()) continue;
     seen_.erase(ScopedText(configuration));
     return Consider(std::move(configuration), std::move(turned), false);
@@ -197,6 +218,7 @@ void ProposalSearch::Accepted(const Proposal& proposal, double ratio) {
     history.direction = proposal.configuration.at(name) > incumbent_.at(name) ? 1 : -1;
   }
   incumbent_ = proposal.configuration;
+  leaning_.clear();
 }
 
 void ProposalSearch::Rejected(const Proposal& proposal, std::optional<double> ratio) {
@@ -206,6 +228,23 @@ void ProposalSearch::Rejected(const Proposal& proposal, std::optional<double> ra
     if (proposal.turned.size() == 1 && proposal.refused.empty()) ++history.rejections;
     if (ratio && proposal.turned.size() == 1) history.closest = std::min(history.closest, *ratio);
   }
+  // A sum that was told not to gain says the same of its parts.
+  if (proposal.turned.size() > 1) leaning_.clear();
+}
+
+void ProposalSearch::Undecided(const Proposal& proposal, std::optional<double> ratio) {
+  Configuration leaning = leaning_;
+  Rejected(proposal, ratio);
+  leaning_ = std::move(leaning);
+  Configuration turned;
+  for (const std::string& name : proposal.turned) turned[name] = proposal.configuration.at(name);
+  if (ratio) Recall(turned, *ratio);
+}
+
+void ProposalSearch::Recall(const Configuration& knobs, double ratio) {
+  if (ratio > kLooksLikeAGain) return;
+  for (const auto& [name, value] : knobs)
+    if (incumbent_.contains(name)) leaning_[name] = value;
 }
 
 }  // namespace crucible

@@ -5,8 +5,9 @@
 // knob rests after two rejections against the same incumbent. A move that a constraint refuses is
 // repaired by turning one more knob where that makes it valid (and is then its own proposal, for
 // both knobs). When single moves are used up, pairs of the knobs that came closest, because some
-// changes pay only together. A configuration is never proposed twice, nor one that the log already
-// rejected under today's conditions.
+// changes pay only together. Moves that looked like gains and drowned in the noise come next,
+// together: what cannot be told one by one may be told of their sum. A configuration is never
+// proposed twice, nor one that the log already rejected under today's conditions.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ namespace crucible {
 
 struct Proposal {
   Configuration configuration;      // complete
-  std::vector<std::string> turned;  // the knobs that differ from the incumbent: one or two
+  std::vector<std::string> turned;  // the knobs that differ from the incumbent
   std::string hypothesis;
   bool repaired = false;
   std::string refused;  // not empty: statically invalid, and why; never built
@@ -41,8 +42,12 @@ class ProposalSearch {
   // What came of the last proposal: `ratio` after/before on the claimed cases, when measured.
   void Accepted(const Proposal& proposal, double ratio);
   void Rejected(const Proposal& proposal, std::optional<double> ratio);
+  // … where the measurement could not tell: as Rejected, but a gain by its looks is not forgotten.
+  void Undecided(const Proposal& proposal, std::optional<double> ratio);
+  // The same of an earlier mission's move: `knobs` came out at `ratio`, undecided.
+  void Recall(const Configuration& knobs, double ratio);
 
-  // Makes `configuration` the next proposal (a retest), unless it equals the incumbent.
+  // Makes these knobs of a configuration the next proposal (a retest), unless they are held by then.
   void TryFirst(const Configuration& configuration);
 
   const Configuration& incumbent() const { return incumbent_; }
@@ -60,6 +65,7 @@ class ProposalSearch {
   std::vector<std::int64_t> Order(const Knob& knob) const;
   Result<std::optional<Proposal>> Single(const Knob& knob);
   Result<std::optional<Proposal>> Pair();
+  Result<std::optional<Proposal>> Together();
   Result<std::optional<Proposal>> Consider(Configuration configuration,
                                            std::vector<std::string> turned, bool may_repair);
   Result<std::optional<Proposal>> Repair(const Configuration& configuration,
@@ -72,7 +78,8 @@ class ProposalSearch {
   Configuration incumbent_;
   std::set<std::string> seen_;
   std::map<std::string, History> history_;
-  std::vector<Configuration> first_;   // retests
+  std::vector<Configuration> first_;   // retests: the knobs to turn
+  Configuration leaning_;              // undecided moves that looked like gains
   std::set<std::string> tried_first_;  // knobs whose prior had its turn
 };
 

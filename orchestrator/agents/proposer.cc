@@ -90,9 +90,19 @@ class Proposer {
       if (wanted.empty()) {
         CRUCIBLE_ASSIGN(wanted, KeptBy(entry->mission));
       }
-      if (!wanted.empty()) search->TryFirst(wanted);
+      if (wanted.empty()) continue;
+      search->TryFirst(wanted);
+      if (entry->kind == EntryKind::kInconclusive) search->Recall(wanted, WorstClaim(*entry));
     }
     return {};
+  }
+
+  // Time after / before of the claimed case that gained least; 1 where none was measured.
+  static double WorstClaim(const Entry& entry) {
+    double worst = 0;
+    for (const CaseResult& result : entry.cases)
+      if (result.role == "claim") worst = std::max(worst, result.ratio.value_or(1));
+    return worst > 0 ? worst : 1;
   }
 
   static Configuration KnobsOf(const Entry& entry) {
@@ -151,6 +161,8 @@ class Proposer {
     CRUCIBLE_TRY(Record(*search, proposal, before, outcome, commit));
     if (outcome.accepted)
       search->Accepted(proposal, outcome.ratio.value_or(1));
+    else if (outcome.kind == EntryKind::kInconclusive)
+      search->Undecided(proposal, outcome.ratio);
     else
       search->Rejected(proposal, outcome.ratio);
     return {};

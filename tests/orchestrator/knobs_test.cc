@@ -243,5 +243,89 @@ TEST(ProposalSearch, RetestsComeFirst) {
   EXPECT_EQ(proposal->configuration.at("block"), 4);
 }
 
+constexpr char kThree[] = R"(
+[[knob]]
+name = "a"
+file = "tuning.h"
+constant = "kA"
+values = [1, 2]
+mechanism = "a"
+[[knob]]
+name = "b"
+file = "tuning.h"
+constant = "kB"
+values = [1, 2]
+mechanism = "b"
+[[knob]]
+name = "c"
+file = "tuning.h"
+constant = "kC"
+values = [1, 2]
+mechanism = "c"
+)";
+
+ProposalSearch SearchOfThree() {
+  return ProposalSearch(ParseKnobs(kThree, "knobs.toml").value(), {{"a", 1}, {"b", 1}, {"c", 1}},
+                        {}, {});
+}
+
+TEST(ProposalSearch, GainsThatDrownInTheNoiseAreTriedTogether) {
+  ProposalSearch search = SearchOfThree();
+  search.Undecided(*search.Next().value(), 0.85);
+  const auto second = search.Next().value();
+  EXPECT_EQ(second->turned, std::vector<std::string>{"b"}) << "one alone is no sum";
+  search.Undecided(*second, 0.9);
+  const auto both = search.Next().value();
+  ASSERT_TRUE(both);
+  EXPECT_EQ(CanonicalText(both->configuration), "a=2 b=2 c=1");
+  EXPECT_EQ(both->turned, (std::vector<std::string>{"a", "b"}));
+  search.Undecided(*both, 0.8);
+  search.Undecided(*search.Next().value(), 0.9);
+  EXPECT_EQ(CanonicalText(search.Next().value()->configuration), "a=2 b=2 c=2") << "a third joins";
+}
+
+TEST(ProposalSearch, WhatDidNotLookLikeAGainJoinsNoSum) {
+  ProposalSearch search = SearchOfThree();
+  search.Undecided(*search.Next().value(), 0.85);
+  search.Undecided(*search.Next().value(), 0.99);
+  search.Rejected(*search.Next().value(), 0.8);
+  // Pairs of the closest follow, as ever: never the two that were undecided, as a sum.
+  const auto next = search.Next().value();
+  ASSERT_TRUE(next);
+  EXPECT_EQ(CanonicalText(next->configuration), "a=2 b=1 c=2");
+}
+
+TEST(ProposalSearch, ASumThatIsRejectedIsForgottenAndOneThatIsKeptIsHeld) {
+  for (const bool kept : {false, true}) {
+    ProposalSearch search = SearchOfThree();
+    search.Undecided(*search.Next().value(), 0.85);
+    search.Undecided(*search.Next().value(), 0.9);
+    const auto both = search.Next().value();
+    if (kept)
+      search.Accepted(*both, 0.7);
+    else
+      search.Rejected(*both, 1.0);
+    EXPECT_EQ(CanonicalText(search.incumbent()), kept ? "a=2 b=2 c=1" : "a=1 b=1 c=1");
+    search.Undecided(*search.Next().value(), 0.9);
+    const auto next = search.Next().value();
+    EXPECT_FALSE(next && next->turned.size() > 2) << CanonicalText(next->configuration);
+  }
+}
+
+TEST(ProposalSearch, WhatAnEarlierMissionCouldNotTellIsTriedTogetherBeforeOneByOne) {
+  ProposalSearch search = SearchOfThree();
+  for (const char* name : {"a", "b"}) {
+    search.TryFirst({{name, 2}});
+    search.Recall({{name, 2}}, 0.9);
+  }
+  const auto both = search.Next().value();
+  EXPECT_EQ(CanonicalText(both->configuration), "a=2 b=2 c=1");
+  ProposalSearch told = search;
+  search.Undecided(*both, 0.9);
+  EXPECT_EQ(CanonicalText(search.Next().value()->configuration), "a=2 b=1 c=1");
+  told.Accepted(*both, 0.7);
+  EXPECT_EQ(CanonicalText(told.Next().value()->configuration), "a=2 b=2 c=2") << "both are held";
+}
+
 }  // namespace
 }  // namespace crucible
