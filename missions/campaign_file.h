@@ -27,7 +27,7 @@
 //   usd = { input = 1.0, output = 8.0 }  # kind = cli: prices, where the program tells tokens only
 //   readable = ["/opt/node"]         // kind = cli: what its sandbox shows beside the system
 //   unsandboxed = false              # true: without bubblewrap
-//   seed = 1                         # 0: from the clock, and recorded
+//   seed = 1                         # of the models' draw; 0: from the clock, and recorded
 //   [[model]]                        # kind = llm: at least one; no key, no address (docs/llm.md)
 //   name = "…"
 //   provider = "anthropic"           # anthropic | openai
