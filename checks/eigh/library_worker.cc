@@ -43,7 +43,7 @@ constexpr std::int64_t kPausedNs = 1'000'000;
 
 Result<WorkerAnswer> LibraryWorker::Ask(std::uint32_t operation,
                                         std::initializer_list<std::int64_t> arguments,
-                                        const std::string& text, bool timed) {
+                                        const std::string& text, Timed timed) {
   auto answer = process_.Call(operation, arguments, text, timed);
   if (!answer && process_.crash()) EndLike(*process_.crash(), operation);
   return answer;
@@ -104,7 +104,7 @@ Result<std::int64_t> LibraryWorker::Sweep(bool full) {
 }
 
 Result<SolveReply> LibraryWorker::Solve(std::initializer_list<std::int64_t> arguments) {
-  CRUCIBLE_ASSIGN(WorkerAnswer answer, Ask(kSolve, arguments, "", /*timed=*/true));
+  CRUCIBLE_ASSIGN(WorkerAnswer answer, Ask(kSolve, arguments, "", cuda_ ? Timed::kAwake : Timed::kAsleep));
   return SolveReply{.code = static_cast<int>(answer.results[kCode]),
                     .elapsed_ns = answer.results[kElapsedNs],
                     .counter_ns = answer.results[kCounterNs],

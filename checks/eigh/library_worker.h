@@ -80,7 +80,7 @@ class LibraryWorker {
   bool may_be_stopped() const { return candidate_ || !cuda_; }
   explicit LibraryWorker(WorkerProcess process) : process_(std::move(process)) {}
   Result<WorkerAnswer> Ask(std::uint32_t operation, std::initializer_list<std::int64_t> arguments,
-                           const std::string& text = {}, bool timed = false);
+                           const std::string& text = {}, Timed timed = Timed::kNo);
 
   WorkerProcess process_;
   std::string configuration_, conditions_, sha256_;

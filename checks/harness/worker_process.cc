@@ -67,7 +67,7 @@ tl::unexpected<Error> WorkerProcess::Gone(std::uint32_t operation) {
 
 Result<WorkerAnswer> WorkerProcess::Call(std::uint32_t operation,
                                          std::initializer_list<std::int64_t> arguments,
-                                         const std::string& text, bool timed) {
+                                         const std::string& text, Timed timed) {
   WorkerControl& control = arena_.control();
   if (crash_ || !violation_.empty()) return Gone(operation);
   if (text.size() >= sizeof control.text)
@@ -80,34 +80,39 @@ Result<WorkerAnswer> WorkerProcess::Call(std::uint32_t operation,
   control.request.store(turn, std::memory_order_release);
   FutexWake(control.request);
 
-  std::int64_t start = 0;
-  WorkerAnswer answer;
-  if (timed) {
-    // Awake, so that the interval seen here has one wake-up in it.
-    for (int spin = 1; control.ready.load(std::memory_order_acquire) != turn; ++spin) {
-      if (control.done.load(std::memory_order_acquire) == turn) break;  // it refused
-      if (spin % kSpinsBetweenLooks == 0 && Ended()) return Gone(operation);
+  // Both return once the word has come, or the refusal of the operation, or false: the end.
+  const auto wait_awake = [&](std::atomic<std::uint32_t>& word) {
+    for (std::int64_t spin = 1; word.load(std::memory_order_acquire) != turn; ++spin) {
+      if (control.done.load(std::memory_order_acquire) == turn) break;
+      if (spin % kSpinsBetweenLooks == 0 && Ended()) return false;
       spin < kSpinsBeforeYield ? CpuPause() : (void)::sched_yield();
     }
-    answer.cpu_at_go_ns = CpuNs();
-    start = MonotonicNs();
-    control.go.store(turn, std::memory_order_release);
-    FutexWake(control.go);
-  }
-  const auto wait_for = [&](std::atomic<std::uint32_t>& word) {
+    return true;
+  };
+  const auto wait_asleep = [&](std::atomic<std::uint32_t>& word) {
     for (std::uint32_t seen; (seen = word.load(std::memory_order_acquire)) != turn;) {
-      if (control.done.load(std::memory_order_acquire) == turn) break;  // it refused
+      if (control.done.load(std::memory_order_acquire) == turn) break;
       FutexWait(word, seen, kAliveEveryMs);
       if (word.load(std::memory_order_acquire) != turn && Ended()) return false;
     }
     return true;
   };
-  if (timed) {
-    if (!wait_for(control.finished)) return Gone(operation);
+  std::int64_t start = 0;
+  WorkerAnswer answer;
+  if (timed != Timed::kNo) {
+    // Awake, so that the interval seen here has one wake-up in it at most.
+    if (!wait_awake(control.ready)) return Gone(operation);
+    answer.cpu_at_go_ns = CpuNs();
+    start = MonotonicNs();
+    control.go.store(turn, std::memory_order_release);
+    FutexWake(control.go);
+    const bool there = timed == Timed::kAwake ? wait_awake(control.finished)
+                                              : wait_asleep(control.finished);
+    if (!there) return Gone(operation);
     answer.finished_ns = MonotonicNs() - start;
   }
-  if (!wait_for(control.done)) return Gone(operation);
-  if (timed) answer.done_ns = MonotonicNs() - start;
+  if (!wait_asleep(control.done)) return Gone(operation);
+  if (timed != Timed::kNo) answer.done_ns = MonotonicNs() - start;
   std::copy(std::begin(control.results), std::end(control.results), answer.results);
   answer.text = Words(control.text, sizeof control.text);
   if (answer.results[0] != 0) return tl::unexpected(Error{ErrorKind::kUsage, answer.text});

@@ -31,6 +31,11 @@ struct WorkerAnswer {
   std::int64_t cpu_at_go_ns = 0;
 };
 
+// How the harness waits for the end of a timed operation: asleep, so that every CPU is the worker's,
+// or awake, where the work is a device's: being woken after a sleep as long as that can take a
+// hundred microseconds, and would show as time that the worker keeps to itself.
+enum class Timed { kNo, kAsleep, kAwake };
+
 class WorkerProcess {
  public:
   // Starts `command`, which ends in a call of RunWorker (worker_loop.h).
@@ -39,7 +44,7 @@ class WorkerProcess {
   // One operation. kUsage with the worker's own words when it refused; kInternal when it ended:
   // then `violation` says whether it was stopped for a forbidden call.
   Result<WorkerAnswer> Call(std::uint32_t operation, std::initializer_list<std::int64_t> arguments,
-                            const std::string& text = {}, bool timed = false);
+                            const std::string& text = {}, Timed timed = Timed::kNo);
 
   SharedArena& arena() { return arena_; }
   pid_t pid() const { return process_.pid(); }
