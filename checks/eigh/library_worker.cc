@@ -104,7 +104,8 @@ Result<std::int64_t> LibraryWorker::Sweep(bool full) {
 }
 
 Result<SolveReply> LibraryWorker::Solve(std::initializer_list<std::int64_t> arguments) {
-  CRUCIBLE_ASSIGN(WorkerAnswer answer, Ask(kSolve, arguments, "", cuda_ ? Timed::kAwake : Timed::kAsleep));
+  const Timed how = cuda_ ? Timed::kAwake : Timed::kAsleep;
+  CRUCIBLE_ASSIGN(WorkerAnswer answer, Ask(kSolve, arguments, "", how));
   return SolveReply{.code = static_cast<int>(answer.results[kCode]),
                     .elapsed_ns = answer.results[kElapsedNs],
                     .counter_ns = answer.results[kCounterNs],

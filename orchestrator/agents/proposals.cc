@@ -229,7 +229,8 @@ void ProposalSearch::Rejected(const Proposal& proposal, std::optional<double> ra
     if (ratio && proposal.turned.size() == 1) history.closest = std::min(history.closest, *ratio);
   }
   // A sum that was told not to gain says the same of its parts.
-  if (proposal.turned.size() > 1) leaning_.clear();
+  if (proposal.turned.size() > 1)
+    for (const std::string& name : proposal.turned) leaning_.erase(name);
 }
 
 void ProposalSearch::Undecided(const Proposal& proposal, std::optional<double> ratio) {
