@@ -221,6 +221,18 @@ TEST(CampaignFile, EachMistakeIsNamedWithItsLine) {
   }
 }
 
+TEST(CampaignFile, TheOnesThatAreShippedCanBeLaunched) {
+  int files = 0;
+  for (const auto& item :
+       std::filesystem::directory_iterator(CRUCIBLE_SOURCE_DIR "/missions/campaigns")) {
+    if (item.path().extension() != ".toml") continue;
+    ++files;
+    const auto file = LoadCampaignFile(item.path());
+    EXPECT_TRUE(file) << file.error().text;
+  }
+  EXPECT_GE(files, 2);
+}
+
 TEST(CampaignFile, TheTargetFileMustExistWhenLoaded) {
   const auto root = MakeTemporaryDirectory("campaign").value();
   const auto path = root / "campaigns/demo.toml";
