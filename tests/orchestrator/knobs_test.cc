@@ -243,30 +243,13 @@ TEST(ProposalSearch, RetestsComeFirst) {
   EXPECT_EQ(proposal->configuration.at("block"), 4);
 }
 
-constexpr char kThree[] = R"(
-[[knob]]
-name = "a"
-file = "tuning.h"
-constant = "kA"
-values = [1, 2]
-mechanism = "a"
-[[knob]]
-name = "b"
-file = "tuning.h"
-constant = "kB"
-values = [1, 2]
-mechanism = "b"
-[[knob]]
-name = "c"
-file = "tuning.h"
-constant = "kC"
-values = [1, 2]
-mechanism = "c"
-)";
-
 ProposalSearch SearchOfThree() {
-  return ProposalSearch(ParseKnobs(kThree, "knobs.toml").value(), {{"a", 1}, {"b", 1}, {"c", 1}},
-                        {}, {});
+  std::string file;
+  for (const std::string name : {"a", "b", "c"})
+    file += "[[knob]]\nname = \"" + name + "\"\nfile = \"tuning.h\"\nconstant = \"k" + name +
+            "\"\nvalues = [1, 2]\nmechanism = \"" + name + "\"\n";
+  return ProposalSearch(ParseKnobs(file, "knobs.toml").value(), {{"a", 1}, {"b", 1}, {"c", 1}}, {},
+                        {});
 }
 
 TEST(ProposalSearch, GainsThatDrownInTheNoiseAreTriedTogether) {
